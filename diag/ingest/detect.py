@@ -1,0 +1,86 @@
+"""What kind of file an input is, decided by its content and never by its name alone."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from diag.errors import InputError
+from diag.ingest import kineto, nsys_report
+
+HEAD_BYTES = 64 << 10
+
+_SQLITE = b"SQLite format 3\x00"
+_GZIP = b"\x1f\x8b"
+_LFS_POINTER = b"version https://git-lfs.github.com/spec"
+_OTHER_KINDS = {
+    b"NVR\x00": "an Nsight Compute report (.ncu-rep), which this version of diag does not read yet",
+    b"\x80\x02": "a Python pickle, which diag never loads because loading one can run code",
+    b"PK\x03\x04": "a zip archive; unpack it and pass the files inside",
+    b"(\xb5/\xfd": "compressed with zstd; decompress it with: unzstd FILE",
+    b"\x0a": "",
+}
+
+
+def detect(path: Path) -> str:
+    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report' or 'kineto'.
+
+    Raises InputError, saying what the file is and what to do, for anything else.
+    """
+    head = read_head(path)
+    if head.startswith(_SQLITE):
+        return "case" if _is_case(head) else "nsys-sqlite"
+    if path.suffix in nsys_report.SUFFIXES:
+        return "nsys-report"
+    plain = _plain_head(path, head) if head.startswith(_GZIP) else head
+    if kineto.looks_like_kineto(plain):
+        return "kineto"
+    raise InputError(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
+
+
+READABLE = (
+    "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, "
+    "PyTorch profiler traces (.json, .json.gz), and diag cases"
+)
+
+
+def read_head(path: Path) -> bytes:
+    """The first bytes of a file. Raises InputError when it is missing, a directory, empty, or a Git LFS pointer."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist.") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a directory. Pass the files in it, for example: diag report {path}/*") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    if not head:
+        raise InputError(f"{path} is empty. Was the capture interrupted, or the disk full?")
+    if head.startswith(_LFS_POINTER):
+        raise InputError(f"{path} is a Git LFS pointer, not the file itself. Fetch it with: git lfs pull")
+    return head
+
+
+def _is_case(head: bytes) -> bool:
+    # Offset 68 of the SQLite header is the application id, section 1.3.14 of the file format.
+    from diag.store.case import APPLICATION_ID
+
+    return int.from_bytes(head[68:72], "big") == APPLICATION_ID
+
+
+def _plain_head(path: Path, head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    except zlib.error as error:
+        raise InputError(f"{path} is a damaged gzip file: {error}. Copy it again from where it was made.") from error
+
+
+def _name_of(head: bytes) -> str:
+    for mark, name in _OTHER_KINDS.items():
+        if name and head.startswith(mark):
+            return name
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "JSON, but not a trace of the PyTorch profiler: it has no trace events"
+    return "of a kind that diag does not know"

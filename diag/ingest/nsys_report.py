@@ -1,0 +1,280 @@
+"""Open Nsight Systems' native files by having an installed nsys export them to SQLite.
+
+Their container is not documented; only its first line and its trailer are read here, to say in advance which version
+of nsys a file needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from diag.errors import InputError, StorageError, ToolMissing, UsageError
+from diag.ingest.nsys_tool import NAMED_BY, Nsys, find_nsys, parse_version, release, run
+
+__all__ = ["SUFFIXES", "Nsys", "exported", "find_nsys", "report_version"]
+
+SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
+
+_STREAM = ".qdstrm"
+_REPORT_MAGIC = b"NVIDIA Tegra Profiler Report "
+_STREAM_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream "
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_VERSION = re.compile(rb"\d{4}(?:[.@]\d{1,9}){2,4}")
+_HEADER_BYTES = 128
+_TRAILER = struct.Struct("<Q8s")
+_TRAILER_MARK = b"U3w[END]"
+_SECTION_LIMIT_BYTES = 1 << 20
+# Fields of the section "UI Data" that hold a version, as seen in files of 2021.1 to 2024.6; all agreed in each of them.
+_VERSION_FIELDS = (6, 7, 21)
+_FIRST_TO_WRITE_NSYS_REP = (2021, 4)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One conversion: the user's file, the tool for it, how long each run may take, and who hears how far it is."""
+
+    path: Path
+    nsys: Nsys
+    timeout_s: float
+    say: Callable[[str], None]
+
+
+def exported(
+    path: Path, workdir: Path, *, timeout_s: float = 1800.0, progress: Callable[[str], None] | None = None
+) -> Path:
+    """Path of an SQLite export of the .nsys-rep, .qdrep or .qdstrm at `path`, written into `workdir`.
+
+    nsys works on a private copy: it opens its input for writing, and QdstrmImporter does change it. `timeout_s` bounds
+    each run of a tool; `progress` hears one line at a time. Raises InputError (not a report, damaged, or too slow),
+    ToolMissing (no nsys, or one older than the file), StorageError (`workdir` cannot be written) and UsageError
+    (`workdir` is the input's own folder).
+    """
+    _check_input(path)
+    if workdir.resolve() == path.resolve().parent:
+        raise UsageError(f"{workdir} holds the input itself; name another folder for its export.")
+    job = _Job(path, _capable_nsys(path), timeout_s, progress or (lambda _: None))
+    try:
+        workdir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".nsys-", dir=workdir) as folder:
+            private = Path(folder, "input" + path.suffix.lower())
+            shutil.copyfile(path, private)
+            report = _import(job, private) if _is_stream(path) else private
+            return _export(job, report).replace(workdir / _export_name(path))
+    except OSError as error:
+        raise StorageError(f"Cannot export {path.name} into {workdir}: {error.strerror or error}.") from error
+
+
+def report_version(path: Path) -> str | None:
+    """Version of the nsys that wrote the file, for example `2024.6.2.25`; None when it cannot be read.
+
+    It stands in the first line of newer reports and of .qdstrm files; older reports have it in the section
+    "UI Data" near their end. Reads at most 2 MiB, whatever the file says about its own size.
+    """
+    try:
+        with path.open("rb") as file:
+            return _version_in_header(file.read(_HEADER_BYTES)) or _version_in_trailer(file)
+    except (OSError, ValueError, IndexError, struct.error):
+        return None
+
+
+def _check_input(path: Path) -> None:
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path.name} is not named like an Nsight Systems report ({', '.join(SUFFIXES)}).")
+    if not path.is_file():
+        raise InputError(f"{path} does not exist or is not a file.")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_REPORT_MAGIC))
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    # Streams of old versions are not known well enough to turn one away by its first bytes.
+    if not magic or (magic != _REPORT_MAGIC and not _is_stream(path)):
+        raise InputError(f"{path.name} does not begin like an Nsight Systems report; it may be empty or damaged.")
+
+
+def _is_stream(path: Path) -> bool:
+    return path.suffix.lower() == _STREAM
+
+
+def _export_name(path: Path) -> str:
+    """Differs for two reports of the same name in two folders: `report1` is what nsys calls everything."""
+    return f"{path.stem}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:8]}.sqlite"
+
+
+# -- which nsys
+
+
+def _capable_nsys(path: Path) -> Nsys:
+    written_by = report_version(path)
+    needed = parse_version(written_by) if written_by else ()
+    nsys = find_nsys()
+    if nsys is None:
+        named = os.environ.get(NAMED_BY)
+        silent = f"{NAMED_BY} names {named}, which does not answer `--version`"
+        raise ToolMissing(_needs(path, needed, silent if named else "no nsys is installed here"))
+    if nsys.version[:3] < needed[:3]:
+        raise ToolMissing(_needs(path, needed, f"installed: {nsys.release}"))
+    if _is_stream(path) and nsys.importer is None:
+        raise ToolMissing(_needs(path, needed, f"nsys {nsys.release} at {nsys.path} comes without QdstrmImporter"))
+    return nsys
+
+
+def _needs(path: Path, needed: tuple[int, ...], here: str) -> str:
+    author = f"written by Nsight Systems {release(needed)}" if needed else "an Nsight Systems report"
+    return (
+        f"{path.name}: {author}; {here}. Install {f'version {release(needed)} or newer' if needed else 'it'} "
+        "(developer.nvidia.com/nsight-systems, `apt-get install nsight-systems-cli` from NVIDIA's repository, or a "
+        f"newer CUDA toolkit), or {_by_hand(path)}."
+    )
+
+
+def _by_hand(path: Path) -> str:
+    name, report = shlex.quote(path.name), shlex.quote(path.stem + ".nsys-rep")
+    first = f"`QdstrmImporter --input-file {name}` and then " if _is_stream(path) else ""
+    target = report if _is_stream(path) else name
+    return f"run {first}`nsys export --type sqlite {target}` on the machine that made it and open the .sqlite"
+
+
+# -- conversion
+
+
+def _import(job: _Job, stream: Path) -> Path:
+    """The report that QdstrmImporter makes of a .qdstrm."""
+    assert job.nsys.importer is not None
+    report = stream.with_name("imported" + (".nsys-rep" if job.nsys.version >= _FIRST_TO_WRITE_NSYS_REP else ".qdrep"))
+    _convert(job, [job.nsys.importer, "--input-file", stream, "--output-file", report], report, _REPORT_MAGIC)
+    return report
+
+
+def _export(job: _Job, report: Path) -> Path:
+    """The SQLite file that `nsys export` makes of a report."""
+    export = report.with_name("export.sqlite")
+    options: list[str | Path] = ["--type", "sqlite", "--output", export, "--force-overwrite", "true"]
+    _convert(job, [job.nsys.path, "export", *options, report], export, _SQLITE_MAGIC)
+    return export
+
+
+def _convert(job: _Job, command: Sequence[str | Path], product: Path, magic: bytes) -> None:
+    name, tool = job.path.name, f"{Path(command[0]).name} {job.nsys.release}"
+    job.say(f"{name}: converting with {tool}")
+    try:
+        outcome = run(command, timeout_s=job.timeout_s, on_percent=lambda done: job.say(f"{name}: {tool} {done} %"))
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"{name}: {tool} did not end within {job.timeout_s:g} s and was stopped. "
+            f"To let it take its time, {_by_hand(job.path)}."
+        ) from error
+    except OSError as error:
+        raise ToolMissing(f"Cannot start {command[0]}: {error.strerror or error}.") from error
+    if outcome.status != 0:
+        said = _last_words(outcome.output) or f"exit status {outcome.status}, no message"
+        raise InputError(f"{name}: {tool} failed ({said}). {_advice(job.path)}")
+    if not _begins_with(product, magic):
+        raise InputError(f"{name}: {tool} reported success but wrote no usable file. {_advice(job.path)}")
+
+
+def _advice(path: Path) -> str:
+    if _is_stream(path):
+        return f"A .qdstrm wants the importer of the very version that wrote it: {_by_hand(path)}."
+    newer = "" if report_version(path) else ", or newer than this nsys"
+    return f"The file may be damaged or cut short{newer}: copy it again, or {_by_hand(path)}."
+
+
+def _last_words(output: str) -> str:
+    """The last line that a person can use: no progress bar, no blank, no control characters."""
+    lines = (re.sub(r"[^ -~]", "", line).strip() for line in re.split(r"[\r\n]+", output))
+    spoken = [line for line in lines if line and not re.search(r"\d% *\]?$", line)]
+    return spoken[-1].removeprefix("std::exception::what: ").rstrip(".")[:300] if spoken else ""
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except FileNotFoundError:
+        return False
+
+
+# -- the file's own version
+
+
+def _version_in_header(header: bytes) -> str | None:
+    for magic in (_REPORT_MAGIC, _STREAM_MAGIC):
+        if header.startswith(magic):
+            return _version(header[len(magic) :])
+    return None
+
+
+def _version(text: bytes) -> str | None:
+    match = _VERSION.match(text)
+    return match[0].decode("ascii").replace("@", ".") if match else None
+
+
+def _version_in_trailer(file: BinaryIO) -> str | None:
+    fields = dict(_fields(_section(file, b"UI Data")))
+    texts = (fields.get(number) for number in _VERSION_FIELDS)
+    return next((found for text in texts if isinstance(text, bytes) and (found := _version(text))), None)
+
+
+def _section(file: BinaryIO, name: bytes) -> bytes:
+    """One section of a report. Raises ValueError when the trailer or its table is damaged."""
+    end = file.seek(0, os.SEEK_END) - _TRAILER.size
+    table_at, mark = _TRAILER.unpack(_read(file, end, _TRAILER.size, end + _TRAILER.size))
+    if mark != _TRAILER_MARK:
+        raise ValueError("no trailer")
+    for number, row in _fields(_read(file, table_at, end - table_at, end)):
+        entry = dict(_fields(row)) if number == 1 and isinstance(row, bytes) else {}
+        offset, length = entry.get(2), entry.get(3)
+        if entry.get(1) == name and isinstance(offset, int) and isinstance(length, int):
+            return _read(file, offset, length, end)
+    raise ValueError("no such section")
+
+
+def _read(file: BinaryIO, offset: int, length: int, end: int) -> bytes:
+    if offset < 0 or not 0 <= length <= _SECTION_LIMIT_BYTES or offset + length > end:
+        raise ValueError("outside of the file")
+    file.seek(offset)
+    return file.read(length)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of each field of a protobuf message; fixed-width ones as bytes."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = _varint(message, at)
+            yield key >> 3, value
+            continue
+        if wire == 2:
+            length, at = _varint(message, at)
+        elif wire in (1, 5):
+            length = 8 if wire == 1 else 4
+        else:
+            raise ValueError("unknown wire type")
+        if at + length > len(message):
+            raise ValueError("field runs past its message")
+        yield key >> 3, message[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index in range(10):
+        byte = data[at + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    raise ValueError("number too long")

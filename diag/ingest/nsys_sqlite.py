@@ -1,0 +1,328 @@
+"""Reads an Nsight Systems SQLite export into the case.
+
+The export is attached read-only and its bulk tables are copied inside SQLite; only NVTX ranges pass through Arrow,
+because their texts must be grouped. Rows without a valid time or device are left out and counted in a note.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from diag.errors import InputError
+from diag.ingest import nsys_statements as sql
+from diag.ingest import nsys_tables as nsys
+from diag.ingest.input_file import InputFile, Progress, silent
+from diag.ingest.nsys_nvtx import read_nvtx
+from diag.ingest.nsys_tables import Export
+from diag.store.case import Case
+from diag.store.columns import sqlite_uri
+
+
+def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
+    """Adds the `attached` export to the case, inside the caller's transaction, and returns the source's id.
+
+    Raises InputError when the file is not an export or SQLite finds it damaged.
+    """
+    db = case.db
+    try:
+        export = Export.probe(db)
+        if not any(table in export for table in nsys.EVENT_TABLES):
+            raise InputError(
+                f"{file.path} is an SQLite database, but not an Nsight Systems export: it has none of the tables "
+                f"{nsys.KERNEL}, {nsys.NVTX}, {nsys.OS_CALL}. Make one with: nsys export --type sqlite REPORT"
+            )
+        return _Import(file, case, export, progress).run()
+    except (sqlite3.DatabaseError, sqlite3.DataError) as error:
+        if _is_about_input(error):
+            raise InputError(
+                f"{file.path} is damaged: {error}. Export it again with: nsys export --type sqlite REPORT"
+            ) from error
+        raise
+
+
+@contextmanager
+def attached(case: Case, file: InputFile) -> Iterator[None]:
+    """Attaches the export as `src`, read-only; SQLite allows that only outside a transaction."""
+    case.db.execute("ATTACH ? AS src", (sqlite_uri(file.data, "immutable"),))
+    try:
+        yield
+    finally:
+        case.db.execute("DETACH src")
+
+
+_THREAD_TABLES = (
+    nsys.API,
+    nsys.NVTX,
+    nsys.OS_CALL,
+    nsys.SAMPLE,
+    nsys.SCHED,
+    nsys.CUPTI_OVERHEAD,
+    nsys.NSYS_OVERHEAD,
+)
+_NAME_COLUMNS = {
+    "demangledName": (nsys.KERNEL,),
+    "shortName": (nsys.KERNEL,),
+    "nameId": (nsys.API, nsys.OS_CALL, nsys.CUPTI_OVERHEAD, nsys.NSYS_OVERHEAD),
+    "symbol": (nsys.OS_STACK, nsys.SAMPLE_STACK),
+    "module": (nsys.OS_STACK, nsys.SAMPLE_STACK),
+}
+
+
+class _Import:
+    def __init__(self, file: InputFile, case: Case, export: Export, progress: Progress) -> None:
+        self.file = file
+        self.case = case
+        self.db = case.db
+        self.export = export
+        self.progress = progress
+        self.source_id = 0
+        self.capabilities: dict[str, int | None] = {}
+        self.notes: list[str] = []
+
+    def run(self) -> int:
+        capture = self._metadata("META_DATA_CAPTURE")
+        self.source_id = self._add_source()
+        self._map_processes_and_threads()
+        self._map_names()
+        self._map_labels()
+        self.progress("GPU work")
+        self._copy_gpu_work(capture.get("CAPTURE_EVENT_TYPE", []))
+        self._copy_devices()
+        self.progress("CUDA calls")
+        self._copy_cuda_calls()
+        self.progress("host events")
+        self._copy_host_events(capture.get("CAPTURE_EVENT_TYPE", []))
+        self._copy_overhead()
+        self._copy_diagnostics()
+        self.progress("NVTX ranges")
+        self.capabilities["nvtx"] = read_nvtx(self.export, self.file, self.case, self.source_id, self.notes)
+        self.capabilities |= {"operator": None, "python": None, "annotation": None, "shapes": None}
+        self.case.finish_source(self.source_id, self.capabilities, self.notes)
+        self._drop_maps()
+        return self.source_id
+
+    # ---- identity ------------------------------------------------------------------------------------------------
+
+    def _metadata(self, table: str) -> dict[str, list[str]]:
+        """Name and values of a metadata table, without those that may be a secret."""
+        result: dict[str, list[str]] = {}
+        if table in self.export:
+            for name, value in self.db.execute(sql.METADATA.format(table=table)):
+                result.setdefault(str(name), []).append(str(value))
+        return result
+
+    def _add_source(self) -> int:
+        meta = {**self._metadata("EXPORT_META_DATA"), **self._metadata("META_DATA_EXPORT")}
+        first = {name: values[0] for name, values in meta.items()}
+        start, end = self._one("ANALYSIS_DETAILS", sql.ANALYSIS, 2)
+        (utc_epoch_ns,) = self._one("TARGET_INFO_SESSION_START_TIME", sql.SESSION_START, 1)
+        return self.case.add_source(
+            kind="nsys-sqlite",
+            path=str(self.file.path),
+            sha256=self.file.sha256,
+            size_bytes=self.file.size_bytes,
+            tool=first.get("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
+            tool_version=first.get("EXPORT_PRODUCT_VERSION"),
+            schema_version=first.get("EXPORT_SCHEMA_VERSION"),
+            clock_offset_ns=_integer(utc_epoch_ns) or 0,
+            time_resolution_ns=1,
+            capture_start_ns=_integer(start),
+            capture_end_ns=_integer(end),
+        )
+
+    def _one(self, table: str, statement: str, width: int) -> tuple[Any, ...]:
+        nothing = (None,) * width
+        if table not in self.export:
+            return nothing
+        return self.db.execute(self.export.sql(statement, table)).fetchone() or nothing
+
+    def _distinct(self, column: str, tables: Iterable[str]) -> set[int]:
+        """Distinct integers in a column over those of the tables that have it."""
+        found: set[int] = set()
+        for table in tables:
+            if column in self.export.columns.get(table, ()):
+                rows = self.db.execute(self.export.sql(f"SELECT DISTINCT {{{column}}} FROM src.{{table}} t", table))
+                found.update(value for (value,) in rows if isinstance(value, int))
+        return found
+
+    def _map_processes_and_threads(self) -> None:
+        threads = self._distinct("globalTid", _THREAD_TABLES) | self._distinct("endGlobalTid", (nsys.NVTX,))
+        processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC)) | {_global_pid(tid) for tid in threads}
+        names = {pid: name for pid, name in self._rows("PROCESSES", sql.PROCESSES)}
+        ids = {}
+        for global_pid in sorted(processes):
+            row = {"source_id": self.source_id, "pid": _pid(global_pid), "name": _optional_text(names.get(global_pid))}
+            ids[global_pid] = self._insert_returning_id("process", row)
+        thread_names = dict(self._rows("ThreadNames", sql.THREAD_NAMES))
+        thread_ids = {
+            tid: self._insert_returning_id(
+                "thread",
+                {
+                    "process_id": ids[_global_pid(tid)],
+                    "tid": tid & 0xFFFFFF,
+                    "name": _optional_text(thread_names.get(tid)),
+                },
+            )
+            for tid in sorted(threads)
+        }
+        self._make_map("process", ids)
+        self._make_map("thread", thread_ids)
+
+    def _map_names(self) -> None:
+        wanted: set[int] = set()
+        for column, tables in _NAME_COLUMNS.items():
+            wanted |= self._distinct(column, tables)
+        texts = {string_id: f"#{string_id}" for string_id in wanted}
+        if nsys.STRINGS in self.export:
+            find = f'SELECT CAST(value AS BLOB) FROM src."{nsys.STRINGS}" WHERE id = ?'
+            for string_id in wanted:
+                if (row := self.db.execute(find, (string_id,)).fetchone()) and row[0] is not None:
+                    texts[string_id] = row[0].decode("utf-8", "replace")
+        ids = self.case.intern(texts[string_id] for string_id in sorted(texts))
+        self._make_map("string", {string_id: ids[text] for string_id, text in texts.items()})
+
+    def _map_labels(self) -> None:
+        copies = self.export.labels("ENUM_CUDA_MEMCPY_OPER")
+        memory = self.export.labels("ENUM_CUDA_MEM_KIND")
+        syncs = self.export.labels("ENUM_CUPTI_SYNC_TYPE")
+        overheads = self.export.labels("ENUM_CUPTI_OVERHEAD_TYPE")
+        self._make_map("copy_kind", {k: nsys.COPY_KINDS.get(label, label.lower()) for k, label in copies.items()})
+        self._make_map("memory", {k: label.lower() for k, label in memory.items()})
+        self._make_map("sync_kind", {k: nsys.SYNC_KINDS.get(label, label.lower()) for k, label in syncs.items()})
+        self._make_map("overhead_kind", {k: nsys.OVERHEAD_KINDS.get(v, "unknown") for k, v in overheads.items()})
+        severities = self.export.labels("ENUM_DIAGNOSTIC_SEVERITY_LEVEL")
+        self._make_map("severity", {k: label.lower() for k, label in severities.items()})
+
+    def _make_map(self, name: str, values: Mapping[int, int | str]) -> None:
+        self.db.execute(f"CREATE TEMP TABLE map_{name} (key INTEGER PRIMARY KEY, value)")
+        self.db.executemany(f"INSERT INTO map_{name} VALUES (?, ?)", values.items())
+
+    def _drop_maps(self) -> None:
+        for name in ("process", "thread", "string", "copy_kind", "memory", "sync_kind", "overhead_kind", "severity"):
+            self.db.execute(f"DROP TABLE map_{name}")
+
+    def _insert_returning_id(self, table: str, row: Mapping[str, Any]) -> int:
+        columns, values = ", ".join(row), ", ".join(f":{column}" for column in row)
+        return int(
+            self.db.execute(f"INSERT INTO {table} ({columns}) VALUES ({values}) RETURNING id", row).fetchone()[0]
+        )
+
+    def _rows(self, table: str, statement: str) -> list[tuple[Any, ...]]:
+        return self.db.execute(self.export.sql(statement, table)).fetchall() if table in self.export else []
+
+    # ---- events --------------------------------------------------------------------------------------------------
+
+    def _copy(self, table: str, statement: str, **parts: str) -> int:
+        """Runs a bulk INSERT ... SELECT and returns how many rows it took; those it left out are noted."""
+        if table not in self.export:
+            return 0
+        taken = self.db.execute(self.export.sql(statement, table, **parts), {"source": self.source_id}).rowcount
+        if left_out := self.export.count(table) - taken:
+            self.notes.append(f"{left_out} rows of {table} have no valid time, device or thread and were left out.")
+        return taken
+
+    def _copy_gpu_work(self, capture_types: list[str]) -> None:
+        captured = "Cuda" in capture_types or any(table in self.export for table in nsys.CUDA_TABLES)
+        for fact, table, statement in (
+            ("kernel", nsys.KERNEL, sql.KERNELS),
+            ("copy", nsys.COPY, sql.COPIES),
+            ("memset", nsys.MEMSET, sql.MEMSETS),
+            ("graph", nsys.GRAPH, sql.GRAPHS),
+        ):
+            count = self._copy(table, statement)
+            self.capabilities[fact] = count if captured else None
+        has_memory_kind = "srcKind" in self.export.columns.get(nsys.COPY, ())
+        self.capabilities["memory_kind"] = self.capabilities["copy"] if has_memory_kind else None
+
+    def _copy_devices(self) -> None:
+        gpus = self._rows("TARGET_INFO_GPU", sql.GPUS)
+        by_gpu: dict[int, int] = {}
+        by_ordinal: dict[int, list[int]] = {}
+        for gpu_index, ordinal, *facts in gpus:
+            if not isinstance(gpu_index, int):
+                continue
+            row = dict(zip(sql.GPU_FACTS, facts, strict=True))
+            row["uuid"], row["name"] = _optional_text(row["uuid"]), _optional_text(row["name"])
+            row |= {key: _integer(value) for key, value in row.items() if key not in ("uuid", "name")}
+            by_gpu[gpu_index] = self._insert_returning_id(
+                "device", {"source_id": self.source_id, "gpu_index": gpu_index, **row}
+            )
+            by_ordinal.setdefault(_integer(ordinal) or 0, []).append(by_gpu[gpu_index])
+        mapping = self._rows("TARGET_INFO_CUDA_DEVICE", sql.CUDA_DEVICES)
+        known = {(pid, ordinal): by_gpu.get(gpu) for pid, ordinal, gpu in mapping}
+        used = self.db.execute(sql.USED_DEVICES, {"source": self.source_id}).fetchall()
+        for process_id, pid, ordinal in used:
+            alone = by_ordinal.get(ordinal, [])
+            device_id = known.get((pid, ordinal), alone[0] if len(alone) == 1 and not known else None)
+            self.db.execute("INSERT INTO process_device VALUES (?, ?, ?)", (process_id, ordinal, device_id))
+        for table, statement in (
+            ("TARGET_INFO_CUDA_CONTEXT_INFO", sql.CONTEXTS),
+            ("TARGET_INFO_CUDA_NULL_STREAM", sql.NULL_STREAMS),
+        ):
+            if table in self.export:
+                self.db.execute(self.export.sql(statement, table), {"source": self.source_id})
+        self.db.execute(sql.CONTEXTS_OF_WORK, {"source": self.source_id})
+        self._make_map("stream_flag", self.export.labels("ENUM_CUPTI_STREAM_TYPE"))
+        if "TARGET_INFO_CUDA_STREAM" in self.export:
+            self.db.execute(self.export.sql(sql.STREAMS, "TARGET_INFO_CUDA_STREAM"), {"source": self.source_id})
+        self.db.execute("DROP TABLE map_stream_flag")
+
+    def _copy_cuda_calls(self) -> None:
+        calls = self._copy(nsys.API, sql.API_CALLS)
+        self.capabilities["api"] = calls if nsys.API in self.export else None
+        syncs = self._copy(nsys.SYNC, sql.SYNCS)
+        self.capabilities["sync"] = syncs if nsys.SYNC in self.export or nsys.API in self.export else None
+
+    def _copy_host_events(self, capture_types: list[str]) -> None:
+        os_stacks = self._copy_stacks(nsys.OS_STACK)
+        os_calls = self._copy(nsys.OS_CALL, sql.OS_CALLS, stack_offset=str(os_stacks))
+        sample_stacks = self._copy_stacks(nsys.SAMPLE_STACK)
+        samples = self._copy(nsys.SAMPLE, sql.SAMPLES, stack_offset=str(sample_stacks))
+        switches = self._copy(nsys.SCHED, sql.SCHED)
+        self.capabilities |= {
+            "os_call": os_calls if os_calls or "OSRuntime" in capture_types else None,
+            "cpu_sample": samples or None,
+            "sched": switches or None,
+        }
+
+    def _copy_stacks(self, table: str) -> int:
+        """Copies a table of call chains; returns what was added to their ids to keep them apart from others'."""
+        offset = int(self.db.execute("SELECT COALESCE(MAX(id), 0) FROM stack").fetchone()[0])
+        if table in self.export:
+            self.db.execute(self.export.sql(sql.STACKS, table, stack_offset=str(offset)))
+        return offset
+
+    def _copy_overhead(self) -> None:
+        count = self._copy(nsys.CUPTI_OVERHEAD, sql.CUPTI_OVERHEAD) + self._copy(nsys.NSYS_OVERHEAD, sql.NSYS_OVERHEAD)
+        recorded = nsys.CUPTI_OVERHEAD in self.export or nsys.NSYS_OVERHEAD in self.export
+        self.capabilities["overhead"] = count if recorded else None
+
+    def _copy_diagnostics(self) -> None:
+        count = self._copy(nsys.DIAGNOSTIC, sql.DIAGNOSTICS)
+        self.capabilities["diagnostic"] = count if nsys.DIAGNOSTIC in self.export else None
+
+
+def _global_pid(global_tid: int) -> int:
+    return global_tid & ~0xFFFFFF
+
+
+def _pid(global_pid: int) -> int:
+    return global_pid >> 24 & 0xFFFFFF
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _optional_text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return None if value in (None, "") else str(value)
+
+
+def _is_about_input(error: sqlite3.Error) -> bool:
+    damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR_SHORT_READ)
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in {code & 0xFF for code in damaged}

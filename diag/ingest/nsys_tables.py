@@ -1,0 +1,144 @@
+"""What the tables of an Nsight Systems export mean, over all its schema versions.
+
+Tables and columns come and go between versions (2.9 of 2022 to 3.28 of 2026, and the exports of 2021 that carry no
+version at all), so every statement asks the file which columns it has. Labels come from the file's own ENUM tables;
+`DEFAULT_LABELS` holds the documented values for files that have none.
+
+Source: Nsight Systems User Guide, "SQLite Export Schema Reference"; CUPTI documentation for the enumerations.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+API = "CUPTI_ACTIVITY_KIND_RUNTIME"
+SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+CUPTI_OVERHEAD = "CUPTI_ACTIVITY_KIND_OVERHEAD"
+NSYS_OVERHEAD = "PROFILER_OVERHEAD"
+NVTX = "NVTX_EVENTS"
+OS_CALL = "OSRT_API"
+OS_STACK = "OSRT_CALLCHAINS"
+SAMPLE = "COMPOSITE_EVENTS"
+SAMPLE_STACK = "SAMPLING_CALLCHAINS"
+SCHED = "SCHED_EVENTS"
+DIAGNOSTIC = "DIAGNOSTIC_EVENT"
+STRINGS = "StringIds"
+
+GPU_TABLES = (KERNEL, COPY, MEMSET, GRAPH)
+CUDA_TABLES = (*GPU_TABLES, API, SYNC)
+EVENT_TABLES = (*CUDA_TABLES, NVTX, OS_CALL, SAMPLE, SCHED)
+
+COPY_KINDS = {
+    "Unknown": "unknown",
+    "Host-to-Device": "h2d",
+    "Device-to-Host": "d2h",
+    "Host-to-Array": "h2a",
+    "Array-to-Host": "a2h",
+    "Array-to-Array": "a2a",
+    "Array-to-Device": "a2d",
+    "Device-to-Array": "d2a",
+    "Device-to-Device": "d2d",
+    "Host-to-Host": "h2h",
+    "Peer-to-Peer": "p2p",
+    "Unified Host-to-Device": "unified h2d",
+    "Unified Device-to-Host": "unified d2h",
+    "Unified Device-to-Device": "unified d2d",
+}
+SYNC_KINDS = {
+    "Unknown": "unknown",
+    "Event sync": "event",
+    "Stream wait sync": "stream wait",
+    "Stream sync": "stream",
+    "Context sync": "context",
+}
+OVERHEAD_KINDS = {
+    "Driver JIT compiler (CUDA)": "jit",
+    "Buffer flush (Profiler)": "profiler",
+    "Instrumentation (Profiler)": "profiler",
+    "Resource creation/destruction (Profiler)": "profiler",
+    "Runtime module loading (CUDA)": "module loading",
+    "Lazy function loading (CUDA)": "lazy loading",
+    "Command buffer full (CUDA)": "command buffer full",
+}
+
+DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
+    "ENUM_CUDA_MEMCPY_OPER": dict(enumerate(COPY_KINDS)),
+    "ENUM_CUDA_MEM_KIND": dict(
+        enumerate(
+            ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
+        )
+    ),
+    "ENUM_CUPTI_SYNC_TYPE": dict(enumerate(SYNC_KINDS)),
+    "ENUM_CUPTI_STREAM_TYPE": dict(
+        enumerate(("Unknown stream type", "Default stream", "Non-blocking stream", "Null stream"))
+    ),
+    "ENUM_CUPTI_OVERHEAD_TYPE": {
+        0: "Undefined",
+        1: "Unknown",
+        2: "Driver JIT compiler (CUDA)",
+        3: "Buffer flush (Profiler)",
+        4: "Instrumentation (Profiler)",
+        5: "Resource creation/destruction (Profiler)",
+        6: "Runtime module loading (CUDA)",
+        7: "Lazy function loading (CUDA)",
+        8: "Command buffer full (CUDA)",
+    },
+    "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": dict(enumerate(("Unknown", "Info", "Warning", "Error", "Verbose"))),
+    "ENUM_NSYS_EVENT_TYPE": {
+        34: "NvtxMark",
+        59: "NvtxPushPopRange",
+        60: "NvtxStartEndRange",
+        75: "NvtxDomainCreate",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Export:
+    """Tables and columns that the attached export (schema `src`) really has."""
+
+    db: sqlite3.Connection
+    columns: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def probe(cls, db: sqlite3.Connection) -> Export:
+        tables = [name for (name,) in db.execute("SELECT name FROM src.sqlite_master WHERE type = 'table'")]
+        find = "SELECT name FROM pragma_table_info(?, 'src')"
+        return cls(db, {table: frozenset(name for (name,) in db.execute(find, (table,))) for table in tables})
+
+    def __contains__(self, table: str) -> bool:
+        return table in self.columns
+
+    def sql(self, statement: str, table: str, **parts: str) -> str:
+        """`statement` with `{table}`, `{parts}` and columns filled in; a column that the file lacks becomes NULL.
+
+        Only names written in this package are ever filled in, never text from the file.
+        """
+        return statement.format_map(_Columns(self.columns.get(table, frozenset()), {"table": table, **parts}))
+
+    def labels(self, enum: str) -> dict[int, str]:
+        """Label of each value of an enumeration: the file's own where it has them."""
+        labels = dict(DEFAULT_LABELS[enum])
+        if enum in self:
+            column = "label" if "label" in self.columns[enum] else "name"
+            rows = self.db.execute(f'SELECT id, {column} FROM src."{enum}"')
+            labels |= {number: str(label) for number, label in rows if isinstance(number, int)}
+        return labels
+
+    def count(self, table: str) -> int:
+        return int(self.db.execute(f'SELECT COUNT(*) FROM src."{table}"').fetchone()[0]) if table in self else 0
+
+
+class _Columns(dict[str, str]):
+    def __init__(self, present: frozenset[str], parts: Mapping[str, str]) -> None:
+        super().__init__(parts)
+        self._present = present
+
+    def __missing__(self, column: str) -> str:
+        return f't."{column}"' if column in self._present else "NULL"

@@ -1,0 +1,195 @@
+"""Writing CPU ranges: as rows while a person can still browse them, as columns and summaries above that.
+
+A trace may hold tens of millions of ranges. Up to `ROW_LIMIT` of a source they are rows of `cpu_range`; when there are
+more, its rows give way to `range_summary` (per thread and name pattern) and to `column_block` arrays, which
+`diag.timeline.ranges.load_ranges` reads back. Readers hand over chunks in any order; memory stays that of one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.store.case import Case
+from diag.store.names import pattern_of
+from diag.timeline import nesting
+from diag.timeline.ranges import COLUMNS, KINDS, OPEN_NS
+
+ROW_LIMIT = 1_000_000
+
+Column = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RangeChunk:
+    """n ranges in parallel arrays. `texts[text_index[i]]` is the name of range i; optional columns have n entries."""
+
+    thread_id: Column
+    start_ns: Column
+    end_ns: Column  # OPEN_NS where the end was not recorded
+    kind: Column  # index into KINDS
+    text_index: Column
+    texts: Sequence[str]
+    end_thread_id: Sequence[int | None] | None = None
+    domain: Sequence[str | None] | None = None
+    external_id: Sequence[int | None] | None = None
+    shapes: Sequence[str | None] | None = None
+    dtypes: Sequence[str | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass
+class Summary:
+    count: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+
+    def add(self, count: int, total_ns: int, min_ns: int, max_ns: int) -> None:
+        self.count += count
+        self.total_ns += total_ns
+        self.min_ns = min(self.min_ns, min_ns)
+        self.max_ns = max(self.max_ns, max_ns)
+
+
+class RangeWriter:
+    """Stores the ranges of one source, inside a transaction of the case. Call `finish` once all chunks are added."""
+
+    def __init__(self, case: Case, source_id: int, *, expected: int = 0, row_limit: int = ROW_LIMIT) -> None:
+        self.case = case
+        self.source_id = source_id
+        self.row_limit = row_limit
+        self.count = 0
+        self.as_columns = expected > row_limit
+        self._blocks = 0
+        self._pattern_ids: dict[str, int] = {}
+        self._summaries: dict[tuple[int, int], Summary] = {}
+
+    def add(self, chunk: RangeChunk) -> None:
+        if not len(chunk):
+            return
+        self.count += len(chunk)
+        if not self.as_columns and self.count > self.row_limit:
+            self._turn_rows_into_columns()
+        if self.as_columns:
+            self._add_columns(chunk)
+        else:
+            self._add_rows(chunk)
+
+    def finish(self) -> None:
+        if self.as_columns:
+            self._write_summaries()
+        else:
+            self._link_parents()
+
+    def _add_rows(self, chunk: RangeChunk) -> None:
+        domains = [text for text in chunk.domain or () if text is not None]
+        ids = self.case.intern([*chunk.texts, *domains])
+        name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
+        nothing: list[None] = [None] * len(chunk)
+        self.case.db.executemany(
+            _INSERT_ROW,
+            zip(
+                [self.source_id] * len(chunk),
+                chunk.thread_id.tolist(),
+                chunk.end_thread_id or nothing,
+                [KINDS[kind] for kind in chunk.kind.tolist()],
+                nothing if chunk.domain is None else [None if text is None else ids[text] for text in chunk.domain],
+                name_ids[chunk.text_index].tolist(),
+                chunk.start_ns.tolist(),
+                [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
+                chunk.external_id or nothing,
+                chunk.shapes or nothing,
+                chunk.dtypes or nothing,
+                strict=True,
+            ),
+        )
+
+    def _add_columns(self, chunk: RangeChunk) -> None:
+        patterns = [pattern_of(text) for text in chunk.texts]
+        new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._pattern_ids]
+        self._pattern_ids |= self.case.intern(new)
+        pattern_ids = np.array([self._pattern_ids[pattern] for pattern in patterns], np.int64)
+        values = {
+            "thread_id": chunk.thread_id,
+            "start_ns": chunk.start_ns,
+            "end_ns": chunk.end_ns,
+            "name_id": pattern_ids[chunk.text_index],
+            "kind": chunk.kind,
+        }
+        self.case.db.executemany(
+            _INSERT_BLOCK,
+            [
+                (self.source_id, column, self._blocks, dtype, values[column].astype(dtype).tobytes())
+                for column, dtype in COLUMNS.items()
+            ],
+        )
+        self._blocks += 1
+        self._summarise(values)
+
+    def _summarise(self, values: dict[str, Column]) -> None:
+        duration = values["end_ns"] - values["start_ns"]
+        closed = values["end_ns"] != OPEN_NS
+        key = (values["thread_id"] << 32 | values["name_id"])[closed]
+        order = np.argsort(key, kind="stable")
+        for first, stop in nesting.thread_slices(key[order]):
+            group = duration[closed][order[first:stop]]
+            thread_and_name = divmod(int(key[order[first]]), 1 << 32)
+            figures = (stop - first, int(group.sum()), int(group.min()), int(group.max()))
+            if known := self._summaries.get(thread_and_name):
+                known.add(*figures)
+            else:
+                self._summaries[thread_and_name] = Summary(*figures)
+
+    def _write_summaries(self) -> None:
+        self.case.db.executemany(
+            _INSERT_SUMMARY,
+            [
+                (self.source_id, thread_id, name_id, s.count, s.total_ns, s.min_ns, s.max_ns)
+                for (thread_id, name_id), s in sorted(self._summaries.items())
+            ],
+        )
+
+    def _turn_rows_into_columns(self) -> None:
+        rows = self.case.db.execute(_ROWS, (self.source_id,)).fetchall()
+        self.case.db.execute(_DELETE_ROWS, (self.source_id,))
+        self.as_columns = True
+        if rows:
+            thread_id, start, end, kind, text = zip(*rows, strict=True)
+            texts, index = np.unique(np.array(text, object), return_inverse=True)
+            numbers = (np.array(thread_id, np.int64), np.array(start, np.int64), np.array(end, np.int64))
+            kinds = np.array([KINDS.index(name) for name in kind], np.int64)
+            self._add_columns(RangeChunk(*numbers, kinds, index, texts.tolist()))
+
+    def _link_parents(self) -> None:
+        rows = np.array(self.case.db.execute(_ROW_TIMES, (self.source_id,)).fetchall(), np.int64).reshape(-1, 4)
+        ids, threads, starts, ends = rows[nesting.nesting_order(rows[:, 1], rows[:, 2], rows[:, 3])].T
+        parent = nesting.parents_by_thread(threads, starts, ends)
+        child = np.flatnonzero(parent >= 0)
+        self.case.db.executemany(_LINK_PARENT, zip(ids[parent[child]].tolist(), ids[child].tolist(), strict=True))
+
+
+_INSERT_ROW = """
+    INSERT INTO cpu_range (source_id, thread_id, end_thread_id, kind, domain_id, name_id, start_ns, end_ns,
+                           external_id, shapes, dtypes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
+_INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELETE_ROWS = "DELETE FROM cpu_range WHERE source_id = ?"
+_ROWS = """
+    SELECT r.thread_id, r.start_ns, COALESCE(r.end_ns, 9223372036854775807), r.kind, n.text
+      FROM cpu_range r JOIN name n ON n.id = r.name_id
+     WHERE r.source_id = ?
+"""
+_ROW_TIMES = """
+    SELECT id, thread_id, start_ns, COALESCE(end_ns, 9223372036854775807)
+      FROM cpu_range
+     WHERE source_id = ? AND kind NOT IN ('process', 'mark')
+"""
+_LINK_PARENT = "UPDATE cpu_range SET parent_id = ? WHERE id = ?"

@@ -1,0 +1,215 @@
+"""The case: one SQLite file that holds all evidence of a run. `Case` is the only way to reach it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from diag.errors import InputError, StorageError
+from diag.store import columns
+from diag.store.columns import Arrays, sqlite_uri
+from diag.store.names import pattern_of
+
+if TYPE_CHECKING:
+    import pandas
+
+APPLICATION_ID = 0x64_69_61_67  # "diag"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input file of the case."""
+
+    id: int
+    kind: str
+    path: str
+    sha256: str
+    tool: str | None
+    tool_version: str | None
+    schema_version: str | None
+    host: str | None
+    rank: int | None
+    clock_offset_ns: int
+    time_resolution_ns: int
+    capture_start_ns: int | None
+    capture_end_ns: int | None
+    capabilities: Mapping[str, int | None]
+
+    def captured(self, fact: str) -> bool:
+        """Whether the source recorded `fact` at all, be it that nothing happened."""
+        return self.capabilities.get(fact) is not None
+
+    def has(self, fact: str) -> bool:
+        return bool(self.capabilities.get(fact))
+
+
+class Case:
+    """Read and write access to a case file.
+
+    Open an existing one with `Case.open(path)`, make a new one with `Case.create(path)`; both are context managers.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self.db = db
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> Case:
+        """A new, empty case at `path`, tuned for one bulk load: a crash leaves a file to be thrown away.
+
+        Raises StorageError when the file cannot be written.
+        """
+        try:
+            db = sqlite3.connect(sqlite_uri(path, "rwc"), uri=True, isolation_level=None)
+            db.execute("PRAGMA page_size = 8192")
+            db.execute("PRAGMA journal_mode = MEMORY")
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("PRAGMA temp_store = MEMORY")
+            db.executescript(_schema())
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        except sqlite3.Error as error:
+            raise StorageError(f"Cannot write the case {path}: {error}. Choose another place with -o FILE.") from error
+        return cls(db, path)
+
+    @classmethod
+    def open(cls, path: Path, *, writable: bool = False) -> Case:
+        """The case at `path`, read-only unless `writable`. Raises InputError when it is not a case of this version."""
+        mode = "rw" if writable else "ro"
+        try:
+            db = sqlite3.connect(sqlite_uri(path, mode), uri=True, isolation_level=None)
+            application_id = db.execute("PRAGMA application_id").fetchone()[0]
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise InputError(f"{path} cannot be opened as a case: {error}.") from error
+        if application_id != APPLICATION_ID:
+            raise InputError(f"{path} is not a diag case. Make one with: diag report INPUT -o {path.name}")
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{path} is a case of schema {version}, this diag reads {SCHEMA_VERSION}. "
+                "Import the original files again with: diag report INPUT -o CASE"
+            )
+        return cls(db, path)
+
+    def __enter__(self) -> Case:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.db.close()
+
+    # ---- reading -----------------------------------------------------------------------------------------------
+
+    def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[sqlite3.Row]:
+        cursor = self.db.execute(sql, parameters)
+        cursor.row_factory = sqlite3.Row
+        return cursor.fetchall()
+
+    def value(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
+        row = self.db.execute(sql, parameters).fetchone()
+        return None if row is None else row[0]
+
+    def arrays(self, sql: str) -> Arrays:
+        """Columns of a query whose every value is an integer and not NULL, as int64 arrays keyed by column name."""
+        return columns.arrays(self.path, sql)
+
+    def frame(self, table: str) -> pandas.DataFrame:
+        """The whole of a table or view as a pandas frame. Raises InputError for a table that the case does not have."""
+        import pandas
+
+        if table not in self.tables:
+            raise InputError(f"The case has no table {table!r}. It has: {', '.join(sorted(self.tables))}.")
+        return pandas.read_sql_query(f'SELECT * FROM "{table}"', self.db)
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        sql = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        return frozenset(name for (name,) in self.db.execute(sql))
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        fields = ", ".join(Source.__dataclass_fields__)
+        return [
+            Source(**{**dict(row), "capabilities": json.loads(row["capabilities"])})
+            for row in self.rows(f"SELECT {fields} FROM source ORDER BY id")
+        ]
+
+    def source(self, source_id: int) -> Source:
+        return next(source for source in self.sources if source.id == source_id)
+
+    def notes(self, source_id: int) -> list[str]:
+        return [row["text"] for row in self.rows("SELECT text FROM source_note WHERE source_id = ?", (source_id,))]
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        return dict(self.db.execute("SELECT id, text FROM name"))
+
+    @cached_property
+    def patterns(self) -> Mapping[int, str]:
+        return dict(self.db.execute("SELECT id, pattern FROM name"))
+
+    # ---- writing -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything inside is written, or, on any error, nothing. A full disk becomes a StorageError."""
+        self.db.execute("BEGIN")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError) and _is_full(error):
+                raise StorageError(f"The disk of {self.path.parent} is full. Free some space, or set DIAG_CACHE.") from error
+            raise
+
+    def insert(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Small tables: rows as mappings with equal keys."""
+        rows = list(rows)
+        if rows:
+            columns = ", ".join(rows[0])
+            values = ", ".join(f":{column}" for column in rows[0])
+            self.db.executemany(f"INSERT INTO {table} ({columns}) VALUES ({values})", rows)
+
+    def add_source(self, **columns: Any) -> int:
+        """A new row of `source`; returns its id. `capabilities` may be given later with `finish_source`."""
+        names = ", ".join(columns)
+        values = ", ".join(f":{name}" for name in columns)
+        cursor = self.db.execute(
+            f"INSERT INTO source ({names}, capabilities) VALUES ({values}, '{{}}') RETURNING id", columns
+        )
+        return int(cursor.fetchone()[0])
+
+    def finish_source(self, source_id: int, capabilities: Mapping[str, int | None], notes: Iterable[str] = ()) -> None:
+        self.db.execute(
+            "UPDATE source SET capabilities = ? WHERE id = ?", (json.dumps(capabilities, sort_keys=True), source_id)
+        )
+        self.insert("source_note", [{"source_id": source_id, "text": text} for text in notes])
+
+    def intern(self, texts: Iterable[str]) -> dict[str, int]:
+        """Ids of `texts` in the dictionary, adding those that it lacks."""
+        wanted = list(dict.fromkeys(texts))
+        self.db.executemany(
+            "INSERT OR IGNORE INTO name (text, pattern) VALUES (?, ?)", ((text, pattern_of(text)) for text in wanted)
+        )
+        find = "SELECT id FROM name WHERE text = ?"
+        return {text: self.db.execute(find, (text,)).fetchone()[0] for text in wanted}
+
+
+def _schema() -> str:
+    return resources.files("diag.store").joinpath("schema.sql").read_text()
+
+
+def _is_full(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)

@@ -1,0 +1,64 @@
+"""Columns of an SQLite query as Arrow batches and NumPy arrays.
+
+Python's sqlite3 makes an object of every value; ADBC fills Arrow buffers in C and lets other threads run meanwhile.
+Reading 1.7 M rows of five integers takes 0.35 s instead of 2.4 s (tests/bench/bench_columns.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+BATCH_ROWS = 1 << 16
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def sqlite_uri(path: Path, mode: str) -> str:
+    """URI of a database file; mode 'ro', 'rw', 'rwc' (create), or 'immutable' for an input that must get no lock or side file."""
+    options = "mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}"
+    return f"file:{quote(str(path.absolute()))}?{options}"
+
+
+@contextmanager
+def open_query(path: Path, sql: str, *, mode: str = "ro") -> Iterator[pyarrow.RecordBatchReader]:
+    """A reader of a query's record batches.
+
+    A column's type is that of its first values, so the query must CAST what may vary.
+    Raises InputError when SQLite cannot run the query, for example because a page of the file is damaged.
+    """
+    import pyarrow
+    from adbc_driver_manager import AdbcConnection, AdbcStatement, Error
+    from adbc_driver_sqlite import connect
+
+    try:
+        with (
+            connect(sqlite_uri(path, mode)) as database,
+            AdbcConnection(database) as connection,
+            AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+            statement.set_sql_query(sql)
+            stream, _ = statement.execute_query()
+            with pyarrow.RecordBatchReader._import_from_c(stream.address) as reader:
+                yield reader
+    except (Error, pyarrow.ArrowException) as error:
+        raise InputError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def arrays(path: Path, sql: str, *, mode: str = "ro") -> Arrays:
+    """Columns of a query whose every value is an integer and not NULL, as int64 arrays keyed by column name."""
+    with open_query(path, sql, mode=mode) as reader:
+        table = reader.read_all()
+    return {name: table.column(name).to_numpy().astype(np.int64, copy=False) for name in table.column_names}

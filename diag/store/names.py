@@ -1,0 +1,44 @@
+"""Names as the case stores them: what a name is grouped by, and how a kernel's name is shortened."""
+
+from __future__ import annotations
+
+import re
+
+# Also used on whole columns by Arrow's RE2, hence no look-around.
+NUMBER = r"(^|[^0-9A-Za-z])(?:0x[0-9a-fA-F]+|[0-9]+)"
+NUMBER_REPLACEMENT = r"\1#"
+_NUMBER = re.compile(NUMBER)
+
+
+def pattern_of(text: str) -> str:
+    """`text` with each free-standing number or address replaced by '#'; digits inside words (`conv2d`) stay.
+
+    >>> pattern_of("aten::view, op_id = 314290")
+    'aten::view, op_id = #'
+    >>> pattern_of("sm80_gemm_f32 at 0x7f00")
+    'sm80_gemm_f32 at #'
+    """
+    return _NUMBER.sub(NUMBER_REPLACEMENT, text).replace("##", "#")
+
+
+def short_kernel_name(demangled: str) -> str:
+    """The function's own name: no return type, namespaces, template or call arguments.
+
+    >>> short_kernel_name("void at::native::vectorized_elementwise_kernel<4, F<c10::Half>, X<char*, 1> >(int, F)")
+    'vectorized_elementwise_kernel'
+    """
+    text = _without_brackets(demangled.replace("(anonymous namespace)", "")).strip()
+    return text.split(" ")[-1].split("::")[-1] or demangled
+
+
+def _without_brackets(text: str) -> str:
+    kept: list[str] = []
+    depth = 0
+    for character in text:
+        if character in "<(" and not (character == "<" and text.startswith("operator<", max(0, len(kept) - 8))):
+            depth += 1
+        elif character in ">)" and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(character)
+    return "".join(kept)

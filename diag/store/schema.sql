@@ -1,0 +1,237 @@
+-- The diag case: everything known about one run, in one SQLite file.
+--
+-- Times are integer nanoseconds on the clock of their source; source.clock_offset_ns added to them gives the axis
+-- that all sources of the case share. An interval is half-open: [start_ns, end_ns).
+-- A table without rows of a source does not say that nothing happened: source.capabilities says what was captured.
+
+CREATE TABLE source (
+    id                  INTEGER PRIMARY KEY,
+    kind                TEXT NOT NULL,     -- 'nsys-sqlite' | 'kineto'
+    path                TEXT NOT NULL,     -- as the user gave it
+    sha256              TEXT NOT NULL,
+    size_bytes          INTEGER NOT NULL,
+    tool                TEXT,              -- program that made the file
+    tool_version        TEXT,
+    schema_version      TEXT,
+    host                TEXT,
+    rank                INTEGER,           -- in the distributed job; NULL when the file does not say
+    world_size          INTEGER,
+    clock_offset_ns     INTEGER NOT NULL DEFAULT 0,
+    time_resolution_ns  INTEGER NOT NULL,  -- one tick of the source; nothing is claimed below two of them
+    capture_start_ns    INTEGER,           -- what the tool says it recorded; NULL when it does not say
+    capture_end_ns      INTEGER,
+    capabilities        TEXT NOT NULL      -- JSON {fact: number of rows read, or null when it was not captured}
+) STRICT;
+
+CREATE TABLE source_note (                 -- what was lost, guessed or left out while reading
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    text        TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE name (                        -- dictionary of kernel, API, range, symbol and module names
+    id       INTEGER PRIMARY KEY,
+    text     TEXT NOT NULL UNIQUE,
+    pattern  TEXT NOT NULL                 -- text with numbers and addresses replaced by '#', for grouping
+) STRICT;
+
+CREATE TABLE device (                      -- a piece of hardware, as the source describes it
+    id                       INTEGER PRIMARY KEY,
+    source_id                INTEGER NOT NULL REFERENCES source (id),
+    gpu_index                INTEGER NOT NULL,
+    uuid                     TEXT,
+    name                     TEXT,
+    compute_major            INTEGER,
+    compute_minor            INTEGER,
+    sm_count                 INTEGER,
+    clock_hz                 INTEGER,      -- maximum SM clock
+    memory_bytes             INTEGER,
+    memory_bandwidth_per_s   INTEGER,      -- bytes per second, theoretical
+    l2_bytes                 INTEGER,
+    max_warps_per_sm         INTEGER,
+    max_blocks_per_sm        INTEGER,
+    max_registers_per_sm     INTEGER,
+    max_shared_per_sm_bytes  INTEGER
+) STRICT;
+
+CREATE TABLE process (
+    id         INTEGER PRIMARY KEY,
+    source_id  INTEGER NOT NULL REFERENCES source (id),
+    pid        INTEGER NOT NULL,
+    name       TEXT
+) STRICT;
+
+CREATE TABLE process_device (              -- which hardware a process means by a device ordinal
+    process_id  INTEGER NOT NULL REFERENCES process (id),
+    ordinal     INTEGER NOT NULL,
+    device_id   INTEGER REFERENCES device (id),
+    PRIMARY KEY (process_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE context (
+    process_id      INTEGER NOT NULL REFERENCES process (id),
+    context         INTEGER NOT NULL,
+    device          INTEGER,
+    null_stream     INTEGER,
+    is_green        INTEGER,
+    PRIMARY KEY (process_id, context)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stream (
+    process_id  INTEGER NOT NULL REFERENCES process (id),
+    context     INTEGER NOT NULL,
+    stream      INTEGER NOT NULL,
+    priority    INTEGER,
+    flag        TEXT,                      -- label of the file, e.g. 'Non-blocking stream'
+    PRIMARY KEY (process_id, context, stream)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE thread (
+    id          INTEGER PRIMARY KEY,
+    process_id  INTEGER NOT NULL REFERENCES process (id),
+    tid         INTEGER NOT NULL,
+    name        TEXT
+) STRICT;
+
+CREATE TABLE stack (                       -- interned call stacks, one row per frame; depth 0 is the leaf
+    id         INTEGER NOT NULL,
+    depth      INTEGER NOT NULL,
+    symbol_id  INTEGER REFERENCES name (id),
+    module_id  INTEGER REFERENCES name (id),
+    is_kernel  INTEGER NOT NULL DEFAULT 0, -- an operating-system kernel frame
+    PRIMARY KEY (id, depth)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE gpu_op (                      -- work on a device
+    id                     INTEGER PRIMARY KEY,
+    source_id              INTEGER NOT NULL,
+    process_id             INTEGER NOT NULL,
+    device                 INTEGER NOT NULL,   -- ordinal, local to its process
+    context                INTEGER,
+    stream                 INTEGER,
+    kind                   TEXT NOT NULL,      -- 'kernel' | 'copy' | 'memset' | 'graph' (one row for a whole graph launch)
+    start_ns               INTEGER NOT NULL,
+    end_ns                 INTEGER NOT NULL,
+    name_id                INTEGER,
+    short_name_id          INTEGER,
+    correlation            INTEGER,            -- with api_call.correlation of the same process
+    external_id            INTEGER,            -- PyTorch: operator that caused it
+    graph_node             INTEGER,
+    graph                  INTEGER,
+    grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,
+    block_x INTEGER, block_y INTEGER, block_z INTEGER,
+    cluster_x INTEGER, cluster_y INTEGER, cluster_z INTEGER,
+    registers_per_thread   INTEGER,
+    shared_static_bytes    INTEGER,
+    shared_dynamic_bytes   INTEGER,
+    shared_executed_bytes  INTEGER,            -- carve-out in force during the launch
+    local_per_thread_bytes INTEGER,
+    bytes                  INTEGER,            -- copies and memsets
+    copy_kind              TEXT,               -- 'h2d' | 'd2h' | 'd2d' | 'p2p' | ...
+    src_memory             TEXT,               -- 'pageable' | 'pinned' | 'device' | 'managed' | ...
+    dst_memory             TEXT,
+    peer_device            INTEGER
+) STRICT;
+
+CREATE TABLE api_call (                    -- CUDA (HIP) runtime and driver calls
+    id           INTEGER PRIMARY KEY,
+    source_id    INTEGER NOT NULL,
+    thread_id    INTEGER NOT NULL,
+    start_ns     INTEGER NOT NULL,
+    end_ns       INTEGER NOT NULL,
+    name_id      INTEGER NOT NULL,
+    correlation  INTEGER,
+    external_id  INTEGER,
+    status       INTEGER                   -- the call's return value; 0 is success
+) STRICT;
+
+CREATE TABLE sync (                        -- what a synchronisation waited for
+    id           INTEGER PRIMARY KEY,
+    source_id    INTEGER NOT NULL,
+    process_id   INTEGER NOT NULL,
+    device       INTEGER,                  -- by context, where the context is known
+    context      INTEGER,
+    stream       INTEGER,
+    kind         TEXT NOT NULL,            -- 'event' | 'stream wait' | 'stream' | 'context' | 'unknown'
+    start_ns     INTEGER NOT NULL,
+    end_ns       INTEGER NOT NULL,
+    correlation  INTEGER
+) STRICT;
+
+CREATE TABLE cpu_range (                   -- NVTX range, PyTorch operator, Python function, step
+    id             INTEGER PRIMARY KEY,
+    source_id      INTEGER NOT NULL,
+    thread_id      INTEGER NOT NULL,
+    end_thread_id  INTEGER,                -- a start/end range that ended on another thread
+    kind           TEXT NOT NULL,          -- 'nvtx' | 'process' (start/end range) | 'mark' | 'operator' | 'python' | 'annotation'
+    domain_id      INTEGER REFERENCES name (id),
+    name_id        INTEGER NOT NULL,
+    start_ns       INTEGER NOT NULL,
+    end_ns         INTEGER,                -- NULL: still open when the capture ended
+    parent_id      INTEGER,                -- enclosing range on the same thread
+    external_id    INTEGER,
+    shapes         TEXT,                   -- JSON, operators only
+    dtypes         TEXT
+) STRICT;
+
+CREATE TABLE range_summary (               -- instead of cpu_range rows when there are more than a million of them
+    source_id  INTEGER NOT NULL,
+    thread_id  INTEGER NOT NULL,
+    name_id    INTEGER NOT NULL,           -- of the pattern, not of the single text
+    count      INTEGER NOT NULL,
+    total_ns   INTEGER NOT NULL,
+    min_ns     INTEGER NOT NULL,
+    max_ns     INTEGER NOT NULL,
+    PRIMARY KEY (source_id, thread_id, name_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE column_block (                -- columns of those ranges, as arrays; see docs/formats/case.md
+    source_id    INTEGER NOT NULL,
+    table_name   TEXT NOT NULL,
+    column_name  TEXT NOT NULL,
+    block        INTEGER NOT NULL,         -- blocks of a column follow each other in this order
+    dtype        TEXT NOT NULL,            -- little-endian NumPy type, '<i8' or '<i4'
+    data         BLOB NOT NULL,
+    PRIMARY KEY (source_id, table_name, column_name, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE os_call (                     -- operating-system runtime calls (poll, write, pthread_cond_wait, ...)
+    id         INTEGER PRIMARY KEY,
+    source_id  INTEGER NOT NULL,
+    thread_id  INTEGER NOT NULL,
+    start_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL,
+    name_id    INTEGER NOT NULL,
+    stack_id   INTEGER                     -- only calls longer than the profiler's threshold have one
+) STRICT;
+
+CREATE TABLE sched (                       -- context switches
+    source_id  INTEGER NOT NULL,
+    thread_id  INTEGER NOT NULL,
+    time_ns    INTEGER NOT NULL,
+    cpu        INTEGER,
+    is_in      INTEGER NOT NULL            -- 1: the thread starts running, 0: it stops
+) STRICT;
+
+CREATE TABLE cpu_sample (
+    source_id  INTEGER NOT NULL,
+    thread_id  INTEGER NOT NULL,
+    time_ns    INTEGER NOT NULL,
+    cpu        INTEGER,
+    stack_id   INTEGER
+) STRICT;
+
+CREATE TABLE overhead (                    -- time that is not the program's own choice
+    source_id   INTEGER NOT NULL,
+    thread_id   INTEGER,
+    start_ns    INTEGER NOT NULL,
+    end_ns      INTEGER NOT NULL,
+    kind        TEXT NOT NULL,             -- 'profiler' | 'command buffer full' | 'module loading' | 'lazy loading' | 'jit' | 'unknown'
+    name_id     INTEGER
+) STRICT;
+
+CREATE TABLE diagnostic (                  -- what the profiler said about its own work
+    source_id   INTEGER NOT NULL,
+    time_ns     INTEGER,
+    severity    TEXT NOT NULL,
+    text        TEXT NOT NULL
+) STRICT;

@@ -1,0 +1,103 @@
+"""Which range encloses which: parents, innermost ranges at an instant, and self time.
+
+Ranges of one thread normally nest (NVTX push/pop, operators, Python functions), which allows a solution by sorting
+alone. Clock rounding and start/end ranges can make them cross; then a stack walk gives the answer for that thread.
+In both cases the parent of a range is the latest-started range that is still active when it starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.timeline.intervals import Times
+
+Index = NDArray[np.int64]
+
+
+def nesting_order(threads: Index, starts_ns: Times, ends_ns: Times) -> Index:
+    """Order by thread, then start, then longest first: an enclosing range precedes what it encloses."""
+    order = np.argsort(starts_ns, kind="stable")
+    starts = starts_ns[order]
+    if (starts[1:] == starts[:-1]).any():
+        order = np.lexsort((-ends_ns, starts_ns))
+    return np.asarray(order[np.argsort(threads[order], kind="stable")], np.int64)
+
+
+def parents(starts_ns: Times, ends_ns: Times) -> Index:
+    """Index of each range's parent, or -1, for the ranges of one thread in nesting order."""
+    ends = np.maximum(ends_ns, starts_ns + 1)  # an instant must not end before it starts
+    n = len(ends)
+    depth = np.arange(n) - np.searchsorted(np.sort(ends), starts_ns, side="right")
+    key = depth * n + np.arange(n)
+    by_depth = np.argsort(key)
+    sorted_keys = key[by_depth]
+    found = np.searchsorted(sorted_keys, key - n, side="left") - 1
+    parent = np.where(depth > 0, by_depth[found], -1) if n else np.empty(0, np.int64)
+    inside = np.flatnonzero(parent >= 0)
+    if (ends[parent[inside]] < ends[inside]).any():
+        return _parents_by_stack(starts_ns, ends)
+    return parent
+
+
+def _parents_by_stack(starts_ns: Times, ends_ns: Times) -> Index:
+    ends = ends_ns.tolist()
+    parent = []
+    active: list[int] = []
+    for index, start in enumerate(starts_ns.tolist()):
+        while active and ends[active[-1]] <= start:
+            active.pop()
+        parent.append(active[-1] if active else -1)
+        active.append(index)
+    return np.array(parent, np.int64)
+
+
+def parents_by_thread(threads: Index, starts_ns: Times, ends_ns: Times) -> Index:
+    """Index of each range's parent, or -1, for the ranges of many threads in nesting order."""
+    result = np.empty(len(threads), np.int64)
+    for first, stop in thread_slices(threads):
+        parent = parents(starts_ns[first:stop], ends_ns[first:stop])
+        result[first:stop] = np.where(parent >= 0, parent + first, -1)
+    return result
+
+
+def thread_slices(threads: Index) -> list[tuple[int, int]]:
+    """`[first, stop)` of each run of equal values."""
+    if not len(threads):
+        return []
+    edges = np.flatnonzero(threads[1:] != threads[:-1]) + 1
+    bounds = [0, *edges.tolist(), len(threads)]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def innermost_at(times_ns: Times, starts_ns: Times, ends_ns: Times, parent: Index) -> Index:
+    """For each time, the index of the latest-started range `[start, end)` of one thread that contains it, or -1."""
+    at = np.searchsorted(starts_ns, times_ns, side="right") - 1
+    ended = np.flatnonzero((at >= 0) & (ends_ns[np.maximum(at, 0)] <= times_ns)) if len(starts_ns) else at[:0]
+    while len(ended):
+        at[ended] = parent[at[ended]]
+        still = at[ended] >= 0
+        ended = ended[still]
+        ended = ended[ends_ns[at[ended]] <= times_ns[ended]]
+    return np.asarray(at, np.int64)
+
+
+def self_times_ns(starts_ns: Times, ends_ns: Times, parent: Index) -> Times:
+    """Duration of each range less that of its children; never negative, also where ranges cross."""
+    duration = ends_ns - starts_ns
+    child = np.flatnonzero(parent >= 0)
+    inside = np.minimum(ends_ns[child], ends_ns[parent[child]]) - starts_ns[child]
+    taken = np.bincount(parent[child], weights=inside, minlength=len(duration)).astype(np.int64)
+    return np.maximum(duration - taken, 0)
+
+
+def outermost_of_label(labels: Index, parent: Index) -> NDArray[np.bool_]:
+    """True for a range that no range of the same label encloses, so that recursion is counted once."""
+    outermost = np.ones(len(labels), bool)
+    here = np.flatnonzero(parent >= 0)
+    ancestor = parent[here]
+    while len(here):
+        outermost[here[labels[ancestor] == labels[here]]] = False
+        go_on = (parent[ancestor] >= 0) & outermost[here]
+        here, ancestor = here[go_on], parent[ancestor[go_on]]
+    return outermost
