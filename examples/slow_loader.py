@@ -107,7 +107,7 @@ def train(loader: DataLoader[tuple[Tensor, int]], trace: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Profile a training loop whose data loader is slow.")
     parser.add_argument("trace", type=Path, help="where to write the trace, for example trace.json.gz")
-    parser.add_argument("--workers", type=int, default=0, help="processes that load data ahead of the model (default: 0)")
+    parser.add_argument("--workers", type=int, default=0, help="processes that load data ahead (default: 0)")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)

@@ -36,32 +36,28 @@ def open_inputs(
     """
     kinds = [detect(path) for path in paths]
     if kinds == ["case"]:
-        if options.keep:
-            _copy(paths[0], options.keep)
         with Case.open(paths[0]) as case:
             yield case
+        if options.keep:
+            _copy(paths[0], options.keep)
         return
     if "case" in kinds:
         raise UsageError("A case cannot be mixed with other inputs. Import all the original files together instead.")
     cache = Cache.of_user() if options.use_cache else None
     digests = [cache.digest(path) if cache else file_digest(path) for path in paths]
-    cached = cache.path_of(digests) if cache else None
     with work_folder(cache) as folder:
-        if cached and cached.exists():
-            path = cached
-        else:
-            path = folder / "new.diag"
-            _import(paths, kinds, digests, path, folder, options.bounds, progress)
+        path = cache.path_of(digests) if cache else folder / "case.diag"
+        if not path.exists():
+            new = folder / "new.diag"
+            _import(paths, kinds, digests, new, folder, options.bounds, progress)
+            os.replace(new, path)
+        if cache:
+            cache.touch(path)
+            cache.evict(keep=path)
+        with Case.open(path, writable=os.access(path, os.W_OK)) as case:
+            yield case
         if options.keep:
             _copy(path, options.keep)
-        if cache and cached:
-            if path != cached:
-                os.replace(path, cached)
-            cache.touch(cached)
-            cache.evict(keep=cached)
-            path = cached
-        with Case.open(path) as case:
-            yield case
 
 
 def _import(

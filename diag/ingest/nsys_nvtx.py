@@ -58,20 +58,21 @@ def _chunk(
     as_patterns: bool,
 ) -> RangeChunk:
     """With `as_patterns` texts are grouped in Arrow at once, for there may be as many of them as ranges."""
-    import pyarrow.compute as pc
-
-    text = batch.column("text")
+    text = batch.column("text").dictionary_encode()
+    text_index, texts = text.indices.to_numpy().astype(np.int64), text.dictionary
     if as_patterns:
-        text = pc.replace_substring_regex(text, pattern=NUMBER, replacement=NUMBER_REPLACEMENT)
-    text = text.dictionary_encode()
+        import pyarrow.compute as pc
+
+        patterns = pc.replace_substring_regex(texts, pattern=NUMBER, replacement=NUMBER_REPLACEMENT).dictionary_encode()
+        text_index, texts = patterns.indices.to_numpy().astype(np.int64)[text_index], patterns.dictionary
     numbers = {name: batch.column(name).to_numpy() for name in ("start_ns", "end_ns", "global_tid", "event_type")}
     chunk = RangeChunk(
         thread_id=_translate(numbers["global_tid"], threads),
         start_ns=numbers["start_ns"],
         end_ns=np.where(numbers["event_type"] == _mark_type(kinds), numbers["start_ns"], numbers["end_ns"]),
         kind=_translate(numbers["event_type"], kinds),
-        text_index=text.indices.to_numpy().astype(np.int64),
-        texts=[value.decode("utf-8", "replace") for value in text.dictionary.to_pylist()],
+        text_index=text_index,
+        texts=[value.decode("utf-8", "replace") for value in texts.to_pylist()],
     )
     if as_patterns:
         return chunk

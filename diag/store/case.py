@@ -57,9 +57,10 @@ class Case:
     Open an existing one with `Case.open(path)`, make a new one with `Case.create(path)`; both are context managers.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, *, writable: bool) -> None:
         self.db = db
         self.path = path
+        self.writable = writable
 
     @classmethod
     def create(cls, path: Path) -> Case:
@@ -78,7 +79,7 @@ class Case:
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         except sqlite3.Error as error:
             raise StorageError(f"Cannot write the case {path}: {error}. Choose another place with -o FILE.") from error
-        return cls(db, path)
+        return cls(db, path, writable=True)
 
     @classmethod
     def open(cls, path: Path, *, writable: bool = False) -> Case:
@@ -97,7 +98,7 @@ class Case:
                 f"{path} is a case of schema {version}, this diag reads {SCHEMA_VERSION}. "
                 "Import the original files again with: diag report INPUT -o CASE"
             )
-        return cls(db, path)
+        return cls(db, path, writable=writable)
 
     def __enter__(self) -> Case:
         return self
@@ -119,9 +120,9 @@ class Case:
         row = self.db.execute(sql, parameters).fetchone()
         return None if row is None else row[0]
 
-    def arrays(self, sql: str) -> Arrays:
-        """Columns of a query whose every value is an integer and not NULL, as int64 arrays keyed by column name."""
-        return columns.arrays(self.path, sql)
+    def arrays(self, sql: str, dtypes: Mapping[str, str]) -> Arrays:
+        """Columns of a query whose every value is an integer and not NULL, as arrays of the given NumPy types."""
+        return columns.arrays(self.path, sql, dtypes)
 
     def frame(self, table: str) -> pandas.DataFrame:
         """The whole of a table or view as a pandas frame. Raises InputError for a table that the case does not have."""

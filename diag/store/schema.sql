@@ -235,3 +235,33 @@ CREATE TABLE diagnostic (                  -- what the profiler said about its o
     severity    TEXT NOT NULL,
     text        TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
+    fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at
+    body         TEXT NOT NULL             -- JSON
+) STRICT;
+
+CREATE VIEW finding AS
+SELECT r.fingerprint,
+       f.value ->> 'rule'           AS rule,
+       f.value ->> 'title'          AS title,
+       f.value ->> 'claim'          AS claim,
+       f.value ->> 'confidence'     AS confidence,
+       f.value ->> 'counterfactual' AS counterfactual,
+       f.value ->> 'share'          AS share,
+       f.value ->> 'recoverable_ns' AS recoverable_ns,
+       f.value ->> 'refute'         AS refute,
+       f.value -> 'subject'         AS subject,
+       f.key                        AS rank
+  FROM report r, json_each(r.body, '$.findings') f;
+
+CREATE VIEW evidence AS
+SELECT r.fingerprint,
+       f.key                        AS rank,         -- of its finding
+       f.value ->> 'rule'           AS rule,
+       e.value ->> 'label'          AS label,
+       e.value ->> 'value'          AS value,
+       e.value ->> 'unit'           AS unit,
+       e.value ->> 'formula'        AS formula,
+       e.value ->> 'sql'            AS sql
+  FROM report r, json_each(r.body, '$.findings') f, json_each(f.value, '$.evidence') e;

@@ -1,0 +1,82 @@
+"""`diag report`: post-mortem of any mix of files."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diag.cli.sizes import parse_size
+from diag.cli.terminal import StatusLine, color, width
+from diag.errors import NothingToTell
+
+
+class Format(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class FailOn(enum.StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+    NEVER = "never"
+
+
+def report(
+    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Traces, exports, reports, or one case.")],
+    format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with 1 if there is a finding of this severity or above.")
+    ] = FailOn.NEVER,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="START:END", help="Part of the trace, from its first event: 100ms:2.5s, 3s:, :1s."),
+    ] = None,
+    range_name: Annotated[
+        str | None, typer.Option("--range", metavar="NAME", help="Only the time inside ranges of this name or pattern.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Rows of each table.")] = 5,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the case in FILE.")
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
+    thresholds: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
+    ] = None,
+    max_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
+    ] = None,
+) -> None:
+    """Read reports and traces, and say what the run is limited by.
+
+    Example: diag report train.nsys-rep
+
+    Example: diag report rank0.json.gz --format json --fail-on critical
+    """
+    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.input_file import Bounds
+    from diag.render import RENDERERS
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.finding import SEVERITIES
+    from diag.rules.stored import report_of
+
+    bounds = Bounds(plain_bytes=parse_size(max_size)) if max_size else Bounds()
+    with StatusLine() as status:
+        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
+        with open_inputs(inputs, imports, status) as case:
+            status("applying rules")
+            result = report_of(case, AnalysisOptions(window, range_name, thresholds))
+    text = RENDERERS[format.value](result, width=width(), color=color(), top=top)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+    if not result.findings and not result.clear:
+        raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
+    if fail_on is not FailOn.NEVER:
+        worst = max((SEVERITIES.index(finding.severity) for finding in result.findings), default=-1)
+        if worst >= SEVERITIES.index(fail_on.value):
+            raise typer.Exit(1)

@@ -1,0 +1,45 @@
+"""What the terminal can show, and progress on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+
+DEFAULT_WIDTH = 80
+WIDEST = 120
+QUIET_S = 0.5
+
+
+def width() -> int:
+    """Columns to write: those of the terminal within reason, 80 in a pipe."""
+    if not sys.stdout.isatty():
+        return DEFAULT_WIDTH
+    return max(40, min(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, WIDEST))
+
+
+def color() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+class StatusLine:
+    """One line on stderr that says what is being done, once it takes longer than a moment; nothing in a pipe."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._shown = False
+
+    def __call__(self, text: str) -> None:
+        if sys.stderr.isatty() and time.monotonic() - self._started > QUIET_S:
+            sys.stderr.write(f"\r\x1b[K{text[: width() - 2]} …")
+            sys.stderr.flush()
+            self._shown = True
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,495 @@
+"""Read the trace of a PyTorch profiler (Kineto, in Chrome's Trace Event Format) into a case.
+
+The file is read once, in chunks of a few MB, and each chunk becomes rows at once, so that memory does not grow with the
+trace. What needs the whole file (which process launched an operation, what the metadata at the end say) is settled by
+SQL when all rows are in. Times stay as the trace gives them; its `baseTimeNanoseconds` becomes the clock offset.
+
+Kineto gives the shared memory of a kernel as one number, static plus dynamic; it stands in `shared_static_bytes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.ingest import kineto_events as known
+from diag.ingest import kineto_statements as sql
+from diag.ingest.input_file import Bounds, InputFile, Progress, silent
+from diag.ingest.json_stream import Chunk, EventStream, FileBytes
+from diag.ingest.kineto_events import GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, Args, Event, OpenSlices
+from diag.ingest.kineto_metadata import device_row, integer, literal
+from diag.ingest.kineto_threads import Key, Threads
+from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
+from diag.ingest.ranges import ROW_LIMIT, RangeChunk, RangeWriter
+from diag.store.case import Case
+from diag.store.names import short_kernel_name
+from diag.timeline.ranges import KINDS, OPEN_NS
+
+Times = NDArray[np.int64]
+
+_TRACE = re.compile(rb'"traceEvents"|"deviceProperties"|"distributedInfo"|^\s*\[\s*\{(?=[^\[\]{}]*"ph"\s*:)')
+_TOOL = "PyTorch profiler"
+_STEP = "ProfilerStep#"
+"""Steps were operators in 2020, they are annotations now."""
+
+
+def looks_like_kineto(head: bytes) -> bool:
+    """Whether a file that begins with `head` (unpacked, some ten KB) may be a trace in Chrome's format."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text[:1] in (b"{", b"[") and _TRACE.search(text) is not None
+
+
+def read(file: InputFile, case: Case, *, bounds: Bounds = Bounds(), progress: Progress = silent) -> int:
+    """Adds the trace to the case, inside the caller's transaction; returns the id of its source.
+
+    Raises InputError when the file is no JSON, has no list of events, or unpacks to more than `bounds.plain_bytes`.
+    A file that is cut short is read up to there, which a note of the source says.
+    """
+    content = FileBytes(file.data, bounds)
+    stream = EventStream(iter(content), Event, key="traceEvents", path=file.path)
+    trace = _Trace(file, case)
+    for chunk in stream:
+        trace.add(chunk, share_read=content.read_bytes / max(1, file.data.stat().st_size))
+        progress(f"{file.path.name}: {trace.events_read} events")
+    trace.finish(stream.metadata, stream.lost)
+    return trace.source_id
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """Events of one kind with their times in parallel."""
+
+    events: Sequence[Event]
+    start_ns: Times
+    end_ns: Times  # OPEN_NS where there is no duration
+
+    def args(self) -> list[Args]:
+        return [event.args or NO_ARGS for event in self.events]
+
+    def names(self) -> list[str]:
+        return [event.name for event in self.events]
+
+    def select(self, chosen: NDArray[np.bool_]) -> _Slices:
+        if chosen.all():
+            return self
+        kept = [event for event, keep in zip(self.events, chosen.tolist(), strict=True) if keep]
+        return _Slices(kept, self.start_ns[chosen], self.end_ns[chosen])
+
+
+class _Trace:
+    """The import of one trace: takes chunks of events, then what stands around them."""
+
+    def __init__(self, file: InputFile, case: Case) -> None:
+        self.case = case
+        self.source_id = case.add_source(
+            kind="kineto", path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool=_TOOL,
+            time_resolution_ns=1000,
+        )  # fmt: skip
+        self.threads = Threads(case, self.source_id)
+        self.ranges: RangeWriter | None = None
+        self.open_slices = OpenSlices()
+        self.events_read = 0
+        self.rows: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+        self.wrong = self.negative = self.unfinished = 0
+        self.whole_microseconds = True
+        self.correlated = False
+        self.python_has_threads = False
+        self.has_flows = False
+        self.span_ns: tuple[int, int] | None = None
+        self.titles: dict[tuple[str, Key, Key], str] = {}
+
+    # ---- a chunk -----------------------------------------------------------------------------------------------
+
+    def add(self, chunk: Chunk[Event], share_read: float) -> None:
+        """`share_read` is how much of the file has been taken in so far, for an early guess of how much there is."""
+        self.events_read += len(chunk.events)
+        self.wrong += chunk.wrong
+        slices = self._sorted_out(chunk.events)
+        if self.ranges is None:
+            count = sum(len(slices[fact]) for fact in RANGES)
+            self.ranges = RangeWriter(self.case, self.source_id, expected=_expected(count, share_read))
+        for fact in known.FACTS:
+            if slices[fact]:
+                self._add_slices(fact, slices[fact])
+
+    def _sorted_out(self, events: Sequence[Event]) -> defaultdict[str, list[Event]]:
+        """Slices by what they tell; other events are dealt with at once."""
+        groups: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
+        for event in events:
+            groups[event.ph, event.cat].append(event)
+        if any(ph in ("B", "E") for ph, _ in groups):
+            for event in self.open_slices.close(event for event in events if event.ph in ("B", "E")):
+                groups["X", event.cat].append(event)
+        slices: defaultdict[str, list[Event]] = defaultdict(list)
+        for (ph, category), group in groups.items():
+            fact = known.fact_of(category)
+            if ph == "X" and category == "Operator":
+                for event in group:
+                    slices["annotation" if event.name.startswith(_STEP) else "operator"].append(event)
+            elif ph == "X" and fact in known.FACTS:
+                slices[fact] += group
+            elif ph == "M":
+                self._note_titles(group)
+            elif fact == LAUNCH_FLOW and not self.correlated:
+                self._add_flows(group)
+            elif not (known.is_dropped(fact) or ph in _UNUSED_PHASES):
+                self.unknown[category or "(none)"] += len(group)
+        return slices
+
+    def _note_titles(self, events: Iterable[Event]) -> None:
+        for event in events:
+            args = event.args or NO_ARGS
+            if title := args.labels or args.name:
+                self.titles[event.name, event.pid, event.tid if event.name == "thread_name" else 0] = title
+
+    def _add_slices(self, fact: str, events: Sequence[Event]) -> None:
+        slices = self._timed(events)
+        if fact not in RANGES:
+            finished = slices.end_ns != OPEN_NS
+            self.unfinished += len(slices.events) - int(finished.sum())
+            slices = slices.select(finished)
+        if not slices.events:
+            return
+        self.rows[fact] += len(slices.events)
+        if fact in RANGES:
+            self._add_ranges(fact, slices)
+        elif fact in GPU_KINDS:
+            self._add_gpu_ops(fact, slices)
+        else:
+            _ADD[fact](self, slices)
+
+    def _timed(self, events: Sequence[Event]) -> _Slices:
+        """The events whose times make sense, those without a duration being open."""
+        start = nanoseconds([event.ts for event in events])
+        duration = nanoseconds([event.dur for event in events])
+        is_open = np.zeros(len(events), bool)
+        if (duration == NOT_A_TIME).any():
+            is_open = np.array([bytes(event.dur) == b"null" for event in events])
+        wrong = (start == NOT_A_TIME) | ((duration == NOT_A_TIME) & ~is_open)
+        negative = ~wrong & ~is_open & (duration < 0)
+        self.wrong += int(wrong.sum())
+        self.negative += int(negative.sum())
+        good = ~wrong & ~negative
+        if self.whole_microseconds:
+            self.whole_microseconds = not ((start % 1000)[good].any() or (duration % 1000)[good & ~is_open].any())
+        return _Slices(events, start, np.where(is_open, OPEN_NS, start + np.where(good, duration, 0))).select(good)
+
+    def _add_ranges(self, fact: str, slices: _Slices) -> None:
+        assert self.ranges is not None
+        if fact == "python":
+            # Beside functions of known threads, those of none come from another one, as the stack of a waiting thread.
+            self.python_has_threads = self.python_has_threads or any(event.pid != 0 for event in slices.events)
+            self.threads.adopt_unplaced(by_main_thread=not self.python_has_threads)
+        index: dict[str, int] = {}
+        chunk = RangeChunk(
+            thread_id=np.array(self._thread_ids(slices.events), np.int64),
+            start_ns=slices.start_ns,
+            end_ns=slices.end_ns,
+            kind=np.full(len(slices.events), KINDS.index(fact), np.int64),
+            text_index=np.array([index.setdefault(event.name, len(index)) for event in slices.events], np.int64),
+            texts=list(index),
+            external_id=None if fact == "python" else [known.external_id_of(a) for a in slices.args()],
+            shapes=self._shapes(slices) if fact == "operator" else None,
+            dtypes=_dtypes(slices) if fact == "operator" else None,
+        )
+        self.ranges.add(chunk)
+
+    def _shapes(self, slices: _Slices) -> list[str | None]:
+        shapes = [_json_text(a.shapes, _DIGIT) or _json_text(a.shapes_2020, _DIGIT) for a in slices.args()]
+        self.rows["shapes"] += len(shapes) - shapes.count(None)
+        return shapes
+
+    def _add_gpu_ops(self, kind: str, slices: _Slices) -> None:
+        n = len(slices.events)
+        args, names = slices.args(), slices.names()
+        short = {name: short_kernel_name(name) for name in dict.fromkeys(names)} if kind == "kernel" else {}
+        ids = self.case.intern([*names, *short.values()])
+        short_ids = {name: ids[text] for name, text in short.items()}
+        memory = [known.memory_kinds(name) if kind != "kernel" else (None, None) for name in names]
+        copy_kinds = [known.copy_kind(name) for name in names] if kind == "copy" else [None] * n
+        if kind == "copy":
+            self.rows["memory_kind"] += sum(source not in (None, "unknown") for source, _ in memory)
+        self.case.db.executemany(
+            sql.INSERT_GPU_OP,
+            zip(
+                [self.source_id] * n,
+                [self.threads.first_process] * n,
+                [known.device_of(event, a) for event, a in zip(slices.events, args, strict=True)],
+                [a.context for a in args],
+                [known.stream_of(event, a) for event, a in zip(slices.events, args, strict=True)],
+                [kind] * n,
+                slices.start_ns.tolist(),
+                slices.end_ns.tolist(),
+                [ids[name] for name in names],
+                [short_ids.get(name) for name in names],
+                self._correlations(args),
+                [known.external_id_of(a) for a in args],
+                [a.graph_node or None for a in args],
+                [a.graph or None for a in args],
+                *_axes([a.grid for a in args]),
+                *_axes([a.block for a in args]),
+                [a.registers for a in args],
+                [a.shared for a in args],
+                [a.bytes if isinstance(a.bytes, int) else None for a in args],
+                copy_kinds,
+                *zip(*memory, strict=True),
+                [known.peer_of(a) for a in args],
+                strict=True,
+            ),
+        )
+
+    def _add_api_calls(self, slices: _Slices) -> None:
+        args, names = slices.args(), slices.names()
+        ids = self.case.intern(names)
+        self.case.db.executemany(
+            sql.INSERT_API_CALL,
+            zip(
+                [self.source_id] * len(names),
+                self._thread_ids(slices.events),
+                slices.start_ns.tolist(),
+                slices.end_ns.tolist(),
+                [ids[name] for name in names],
+                self._correlations(args),
+                [known.external_id_of(a) for a in args],
+                strict=True,
+            ),
+        )
+
+    def _add_syncs(self, slices: _Slices) -> None:
+        args = slices.args()
+        self.case.db.executemany(
+            sql.INSERT_SYNC,
+            zip(
+                [self.source_id] * len(args),
+                [self.threads.first_process] * len(args),
+                [_no_negative(a.device) for a in args],
+                [a.context for a in args],
+                [_no_negative(a.stream) for a in args],
+                [known.sync_kind(a.sync_kind or event.name) for a, event in zip(args, slices.events, strict=True)],
+                slices.start_ns.tolist(),
+                slices.end_ns.tolist(),
+                self._correlations(args),
+                strict=True,
+            ),
+        )
+
+    def _add_overheads(self, slices: _Slices) -> None:
+        names = slices.names()
+        ids = self.case.intern(names)
+        self.case.db.executemany(
+            sql.INSERT_OVERHEAD,
+            zip(
+                [self.source_id] * len(names),
+                # Kineto puts what belongs to no thread of the program on a made-up one.
+                [self.threads.get((event.pid, event.tid)) for event in slices.events],
+                slices.start_ns.tolist(),
+                slices.end_ns.tolist(),
+                [known.overhead_kind(name) for name in names],
+                [ids[name] for name in names],
+                strict=True,
+            ),
+        )
+
+    def _add_span(self, slices: _Slices) -> None:
+        """The one slice of category 'Trace' covers what was recorded."""
+        start, end = int(slices.start_ns.min()), int(slices.end_ns.max())
+        self.span_ns = (min(start, self.span_ns[0]), max(end, self.span_ns[1])) if self.span_ns else (start, end)
+
+    def _add_flows(self, events: Sequence[Event]) -> None:
+        """Arrows from a call to what it launched: the link between them in traces whose arguments have none."""
+        if not self.has_flows:
+            self.case.db.execute(sql.CREATE_FLOW)
+            self.has_flows = True
+        times = nanoseconds([event.ts for event in events]).tolist()
+        self.case.db.executemany(
+            sql.INSERT_FLOW,
+            [
+                (number, event.ph, self.threads.number(event.pid), self.threads.number(known.lane_of(event.tid)), time)
+                for event, time in zip(events, times, strict=True)
+                if event.ph in ("s", "f") and (number := _flow_id(event.id)) is not None
+            ],
+        )
+
+    def _thread_ids(self, events: Sequence[Event]) -> list[int]:
+        return [self.threads[event.pid, event.tid] for event in events]
+
+    def _correlations(self, args: Sequence[Args]) -> list[int | None]:
+        numbers = [a.correlation or None for a in args]
+        self.correlated = self.correlated or any(numbers)
+        return numbers
+
+    # ---- when all chunks are in --------------------------------------------------------------------------------
+
+    def finish(self, metadata: Mapping[str, Any], lost: str | None) -> None:
+        for event_list in _by_fact(self.open_slices.remaining()).items():
+            self._add_slices(*event_list)
+        if self.ranges:
+            self.ranges.finish()
+        if self.has_flows:
+            self._link_by_flows()
+        self._settle_processes()
+        self._add_titles()
+        self._add_devices(metadata)
+        self._describe_source(metadata)
+        self.case.finish_source(self.source_id, self._capabilities(), [*([lost] if lost else []), *self._notes()])
+
+    def _run(self, statement: str, **values: object) -> None:
+        self.case.db.execute(statement, {"source": self.source_id, **values})
+
+    def _link_by_flows(self) -> None:
+        if not self.correlated:
+            self._run(sql.INDEX_FLOW)
+            self._run(sql.CORRELATE_CALLS)
+            self._run(sql.CORRELATE_GPU_OPS)
+        self._run("DROP TABLE temp.kineto_flow")
+
+    def _settle_processes(self) -> None:
+        """Operations belong to the process of the call that launched them, and to the first where that is unknown."""
+        if not self.threads.processes:
+            self.threads.process(next((pid for kind, pid, _ in self.titles if self._is_host(kind, pid)), 0))
+        if len(self.threads.processes) > 1:
+            self._run(sql.INDEX_CORRELATION)
+            for table in ("gpu_op", "sync"):
+                self._run(sql.SETTLE_PROCESS.format(table=table))
+            self._run("DROP INDEX kineto_correlation")
+        for statement in (sql.INSERT_CONTEXTS, sql.INSERT_STREAMS):
+            self._run(statement)
+
+    def _is_host(self, kind: str, pid: Key) -> bool:
+        return kind == "process_labels" and self.titles[kind, pid, 0] == "CPU"
+
+    def _add_titles(self) -> None:
+        for (kind, pid, tid), title in self.titles.items():
+            number = self.threads.number(pid)
+            if kind == "process_name":
+                self._run(sql.NAME_PROCESS, name=title, pid=number)
+            elif kind == "thread_name":
+                self._run(sql.NAME_THREAD, name=title, pid=number, tid=self.threads.number(tid))
+
+    def _add_devices(self, metadata: Mapping[str, Any]) -> None:
+        devices = literal(metadata.get("deviceProperties"))
+        rows = [device_row(device) for device in devices] if isinstance(devices, list) else []
+        self.case.insert(
+            "device", [{"source_id": self.source_id, **row} for row in rows if row["gpu_index"] is not None]
+        )
+        self._run(sql.INSERT_PROCESS_DEVICES)
+
+    def _describe_source(self, metadata: Mapping[str, Any]) -> None:
+        job = literal(metadata.get("distributedInfo"))
+        job = job if isinstance(job, dict) else {}
+        version = metadata.get("schemaVersion")
+        self._run(
+            sql.DESCRIBE_SOURCE,
+            schema_version=None if version is None else str(version),
+            rank=integer(job.get("rank")),
+            world_size=integer(job.get("world_size")),
+            clock_offset_ns=integer(metadata.get("baseTimeNanoseconds")) or 0,
+            time_resolution_ns=1000 if self.whole_microseconds else 1,
+            capture_start_ns=self.span_ns and self.span_ns[0],
+            capture_end_ns=self.span_ns and self.span_ns[1],
+        )
+
+    def _capabilities(self) -> dict[str, int | None]:
+        """Rows per fact. What a trace may hold and this one does not was not captured, as far as anyone can tell.
+
+        But operations of all three kinds, and what synchronisation waited for, come with any GPU activity.
+        """
+        facts = dict.fromkeys(_CAPABILITIES, None) | {fact: n for fact in _CAPABILITIES if (n := self.rows[fact])}
+        if any(self.rows[kind] for kind in GPU_KINDS):
+            facts |= {fact: self.rows[fact] for fact in (*GPU_KINDS, "sync")}
+            facts["memory_kind"] = self.rows["memory_kind"] if self.rows["memory_kind"] or not facts["copy"] else None
+        return facts
+
+    def _notes(self) -> list[str]:
+        counted = {
+            "values of a wrong type": self.wrong,
+            "a negative duration": self.negative,
+            "no duration": self.unfinished,
+            "no beginning in the trace": self.open_slices.stray_ends,
+        }
+        notes = [
+            f"{count} events had {what} and were left out" if count > 1 else f"1 event had {what} and was left out"
+            for what, count in counted.items()
+            if count
+        ]
+        if self.unknown:
+            kinds = ", ".join(f"{category} ({n})" for category, n in sorted(self.unknown.items()))
+            notes.append(f"events of these categories are not understood and were left out: {kinds}"[:2000])
+        if not self.events_read:
+            notes.append("the trace has no events")
+        return notes
+
+
+_ADD: Mapping[str, Callable[[_Trace, _Slices], None]] = {
+    "api": _Trace._add_api_calls,
+    "sync": _Trace._add_syncs,
+    "overhead": _Trace._add_overheads,
+    "span": _Trace._add_span,
+}
+_UNUSED_PHASES = frozenset("BEstfiIC")
+_CAPABILITIES = (
+    "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
+    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes",
+)  # fmt: skip
+
+
+def _expected(count: int, share_read: float) -> int:
+    """Ranges of the whole file, judged by the first chunk, which has `count`; 0 unless far above the limit of rows.
+
+    Storing rows only to move them to columns later costs time. But ranges that fit must stay rows, and operators come
+    first in a trace: by its first chunk a file seems to have up to two or three times as many as it has.
+    """
+    estimate = int(count / max(share_read, 1e-6))
+    return estimate if estimate > 3 * ROW_LIMIT else 0
+
+
+def _by_fact(events: Iterable[Event]) -> dict[str, list[Event]]:
+    groups: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        fact = known.fact_of(event.cat)
+        if fact in known.FACTS:
+            groups[fact].append(event)
+    return groups
+
+
+# ---- values of one event -------------------------------------------------------------------------------------------
+
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[A-Za-z]")
+
+
+def _dtypes(slices: _Slices) -> list[str | None]:
+    return [_json_text(args.dtypes, _LETTER) for args in slices.args()]
+
+
+def _json_text(raw: msgspec.Raw, telling: re.Pattern[str]) -> str | None:
+    """The text of an argument, or None when it says nothing: not told to record, old profilers write empty lists."""
+    text = str(raw, "utf-8", "replace")
+    return text if telling.search(text) and text != "null" else None
+
+
+def _no_negative(number: int | None) -> int | None:
+    return None if number is None or number < 0 else number
+
+
+def _axes(triples: Sequence[tuple[int, int, int] | None]) -> list[tuple[int | None, ...]]:
+    nothing = (None, None, None)
+    return list(zip(*[triple or nothing for triple in triples], strict=True))
+
+
+@lru_cache(maxsize=1 << 12)
+def _flow_id(identity: Key) -> int | None:
+    try:
+        number = identity if isinstance(identity, int) else int(identity, 0)
+    except ValueError:
+        return None
+    return number if 0 < number < 2**63 else None

@@ -1,0 +1,158 @@
+"""Text in terminal cells: how wide it is, how to shorten it, wrap it and set it in columns."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence, Set
+from functools import cache
+
+from diag.render.tables import Table
+
+ELLIPSIS = "…"
+GUTTER = "  "
+NARROWEST_NAME = 16
+"""A table gives up columns of numbers before its names get narrower than this."""
+
+_VARIATION_SELECTOR_16 = "\ufe0f"
+_NO_BREAK = "\xa0"
+_KEEP_TOGETHER = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?B)(?!\w))|(?<=\bGPU) (?=\d)|(?<=\bpid) (?=\d)")
+
+
+def cells(text: str) -> int:
+    """
+    >>> cells("gemm"), cells("行列"), cells("é")
+    (4, 4, 1)
+    """
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def elide(text: str, room: int) -> str:
+    """The text in at most `room` cells; what is too long loses its middle, as both ends of a kernel name tell.
+
+    >>> elide("void gemm<float, 128, 64>", 13)
+    'void g…8, 64>'
+    """
+    # Marks that take no cell could still pile up without end.
+    if cells(text) <= room and len(text) <= 4 * room:
+        return text
+    if room < 2:
+        return ELLIPSIS[:room]
+    head = room // 2
+    return _head(text, head) + ELLIPSIS + _head(text[::-1], room - 1 - head)[::-1]
+
+
+def shorten(names: Sequence[str], room: int) -> list[str]:
+    """Each name in at most `room` cells; different names stay different where what sets them apart fits.
+
+    >>> shorten(["sm80_gemm_tile64x64_stage3_nn", "sm80_gemm_tile64x256_stage3_nn", "softmax"], 16)
+    ['sm80…64_stage3_…', 'sm80…256_stage3…', 'softmax']
+    """
+    short = [elide(name, room) for name in names]
+    alike: dict[str, set[str]] = {}
+    for name, shown in zip(names, short, strict=True):
+        alike.setdefault(shown, set()).add(name)
+    return [
+        shown if len(alike[shown]) == 1 else _around_difference(name, alike[shown] - {name}, room)
+        for name, shown in zip(names, short, strict=True)
+    ]
+
+
+def _around_difference(name: str, others: Set[str], room: int) -> str:
+    """A quarter of the room for the beginning, the rest from where the name first differs from all others."""
+    head = _head(name, room // 4)
+    room_left = room - cells(head) - len(ELLIPSIS)
+    differs = max(_shared_length(name, other) for other in others)
+    tail = name[differs:]
+    if cells(tail) <= room_left:
+        return head + ELLIPSIS + _head(name[::-1], room_left)[::-1]
+    return head + ELLIPSIS + _head(tail, room_left - len(ELLIPSIS)) + ELLIPSIS
+
+
+def _shared_length(a: str, b: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((at for at, (x, y) in pairs if x != y), min(len(a), len(b)))
+
+
+def pad(text: str, room: int, *, right: bool = False) -> str:
+    space = " " * (room - cells(text))
+    return space + text if right else text + space
+
+
+def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:
+    """The words of the text in lines of at most `width` cells; `first`, as wide as the indent, begins the first."""
+    lines: list[str] = []
+    line = indent if first is None else first
+    is_empty = True
+    for word in _words(text, width - cells(indent)):
+        if is_empty or cells(line) + 1 + cells(word) <= width:
+            line += word if is_empty else " " + word
+        else:
+            lines.append(line)
+            line = indent + word
+        is_empty = False
+    return [line.replace(_NO_BREAK, " ").rstrip() for line in (*lines, line)]
+
+
+def columns(table: Table, width: int, indent: str = "") -> list[str]:
+    """Header and rows of a table in lines of at most `width` cells: numbers right-aligned, names shortened to fit."""
+    kept = _columns_that_fit(table, width - cells(indent))
+    shown = [[row[i] for row in (table.header, *table.rows)] for i in kept]
+    room = [max(map(cells, column)) for column in shown]
+    name = kept.index(table.name_column)
+    room[name] = min(room[name], _room_left(width - cells(indent), room[:name] + room[name + 1 :]))
+    shown[name] = shorten(shown[name], room[name])
+    return [
+        elide(
+            indent + GUTTER.join(pad(cell, room[i], right=i != name) for i, cell in enumerate(row)).rstrip(),
+            width,
+        )
+        for row in zip(*shown, strict=True)
+    ]
+
+
+def _columns_that_fit(table: Table, width: int) -> list[int]:
+    """All columns, or, in a narrow terminal, those to the left, and always the names."""
+    rows = [table.header, *table.rows]
+    numbers = [i for i in range(len(table.header)) if i != table.name_column]
+    names = max(cells(row[table.name_column]) for row in rows)
+    while len(numbers) > 1:
+        left = _room_left(width, [max(cells(row[i]) for row in rows) for i in numbers])
+        if left >= min(names, NARROWEST_NAME):
+            break
+        numbers.pop()
+    return sorted([*numbers, table.name_column])
+
+
+def _room_left(width: int, others: Sequence[int]) -> int:
+    return max(1, width - sum(others) - len(GUTTER) * len(others))
+
+
+def _words(text: str, room: int) -> Iterator[str]:
+    for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
+        while cells(word) > room:
+            piece = _head(word, room)
+            yield piece
+            word = word[len(piece) :]
+        if word:
+            yield word
+
+
+def _head(text: str, room: int) -> str:
+    """The longest beginning of the text that takes at most `room` cells, and no more than four characters for each."""
+    taken = 0
+    for at, character in enumerate(text[: 4 * room]):
+        taken += _cells_of(character)
+        if taken > room:
+            return text[:at]
+    return text[: 4 * room]
+
+
+@cache
+def _cells_of(character: str) -> int:
+    if character == _VARIATION_SELECTOR_16:  # turns a narrow sign before it into a wide one
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,205 @@
+"""The report for a terminal: the verdict, why, what to do, then everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from diag.render import phrases
+from diag.render.escape import one_line
+from diag.render.layout import GUTTER, cells, columns, elide, pad, shorten, wrap
+from diag.render.tables import Table, tables
+from diag.rules.finding import Evidence, Finding, Severity
+from diag.rules.report import Report
+
+NARROWEST = 24
+LONGEST_LINE = 100
+"""Running text is set no wider than this, however wide the terminal."""
+
+LONGEST_TEXT = 1_200
+"""Cells. A sentence may quote a name of any length."""
+
+INDENT = "  "
+Lines = list[str]
+
+_BOLD, _DIM = "1", "2"
+_COLORS: dict[Severity, str] = {"critical": "1;31", "warning": "1;33", "info": "1;36"}
+
+
+def render_text(
+    report: Report, *, width: int = 80, color: bool = False, top: int = 5, explain_all: bool = False
+) -> str:
+    """The report in lines of at most `width` columns (24 at least); tables and lists show `top` rows.
+
+    `explain_all` argues every finding as fully as the first, each with its formulas and SQL.
+    """
+    page = Page(max(width, NARROWEST), color)
+    sections = [
+        _verdict(page, report),
+        *_lead(page, report, explain_all),
+        *_others(page, report, top, explain_all),
+        *(page.table(table) for table in tables(report, top)),
+        _cannot_tell(page, report),
+        _clear(page, report),
+        _sources(page, report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Sets text into lines that fit. Everything shown passes through here, and is made safe here."""
+
+    width: int
+    color: bool
+
+    def ink(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
+
+    def heading(self, text: str, code: str = _BOLD) -> Lines:
+        return [self.ink(line, code) for line in wrap(_bounded(text), self.prose_width)]
+
+    def prose(self, text: str, indent: str = INDENT, first: str | None = None) -> Lines:
+        return wrap(_bounded(text), self.prose_width, indent, first) if text else []
+
+    def dim(self, text: str, indent: str = INDENT) -> Lines:
+        return [self.ink(line, _DIM) for line in self.prose(text, indent)]
+
+    def query(self, sql: str, indent: str) -> Lines:
+        """Never shortened: it is there to be run."""
+        return [self.ink(line, _DIM) for line in wrap(one_line(sql), self.prose_width, indent)] if sql else []
+
+    def numbered(self, items: Sequence[str]) -> Lines:
+        room = len(str(len(items)))
+        indent = INDENT + " " * (room + 2)
+        return [
+            line
+            for number, item in enumerate(items, 1)
+            for line in self.prose(item, indent, f"{INDENT}{number:>{room}}. ")
+        ]
+
+    def evidence(self, evidence: Sequence[Evidence]) -> Lines:
+        """Labels and values. Numbers end in one column; a text too long for the line goes on below itself."""
+        labels = [one_line(each.label) for each in evidence]
+        values = [_bounded(phrases.value(each)) for each in evidence]
+        is_number = [not isinstance(each.value, str) for each in evidence]
+        room = min(max(map(cells, labels), default=0), self.prose_width // 2)
+        numbers = max((cells(value) for value, right in zip(values, is_number, strict=True) if right), default=0)
+        lines: Lines = []
+        numbers = min(numbers, self.prose_width - room - len(INDENT + GUTTER))
+        for label, value, right in zip(shorten(labels, room), values, is_number, strict=True):
+            space = " " * (numbers - cells(value)) if right else ""
+            first = f"{INDENT}{pad(label, room)}{GUTTER}{space}"
+            lines += wrap(value, self.prose_width, " " * cells(first), first)
+        return lines
+
+    def table(self, table: Table) -> Lines:
+        safe = Table(
+            table.title,
+            table.header,
+            [[one_line(cell) for cell in row] for row in table.rows],
+            table.name_column,
+        )
+        header, *rows = columns(safe, self.width, INDENT)
+        notes = [line for note in table.notes for line in self.dim(note)]
+        return [*self.heading(table.title), self.ink(header, _DIM), *rows, *notes]
+
+    @property
+    def prose_width(self) -> int:
+        return min(self.width, LONGEST_LINE)
+
+
+def _bounded(text: str) -> str:
+    return elide(one_line(text), LONGEST_TEXT)
+
+
+def _verdict(page: Page, report: Report) -> Lines:
+    finding = phrases.lead(report)
+    identity = _identity(page, finding) if finding else []
+    code = _COLORS[finding.severity] if finding else _BOLD
+    return [*page.heading(report.verdict.title, code), *page.prose(report.verdict.summary), *identity]
+
+
+def _identity(page: Page, finding: Finding) -> Lines:
+    said = f"{finding.severity}, {finding.confidence} confidence, rule {finding.rule}; more: diag explain {finding.id}"
+    return page.dim(said)
+
+
+def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
+    finding = phrases.lead(report)
+    return _argument(page, report, finding, in_full, said=report.verdict.summary) if finding else ()
+
+
+def _argument(page: Page, report: Report, finding: Finding, in_full: bool, said: str = "") -> Iterable[Lines]:
+    """Why, what to do, what would refute it and what could be won: a section each. `said` need not be said again."""
+    claim = page.prose(finding.claim) if finding.claim not in said else []
+    evidence = page.evidence(finding.evidence)
+    yield _titled(page, "Why", [*claim, *evidence])
+    if in_full:
+        yield _titled(page, "How it was computed", _derivation(page, finding))
+    yield _titled(page, "What to do", page.numbered(finding.next))
+    yield _titled(page, "What would refute it", page.prose(finding.refute))
+    yield _titled(page, "What could be won at most", page.prose(phrases.won(report, finding)))
+
+
+def _titled(page: Page, title: str, lines: Lines) -> Lines:
+    return [*page.heading(title), *lines] if lines else []
+
+
+def _derivation(page: Page, finding: Finding) -> Lines:
+    """The formula of each number, and the query that shows its rows."""
+    lines: Lines = []
+    for evidence in finding.evidence:
+        lines += page.prose(f"{evidence.label} = {evidence.formula}", INDENT * 2, INDENT)
+        lines += page.query(evidence.sql or "", INDENT * 2)
+    return lines
+
+
+def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lines]:
+    findings = phrases.others(report)
+    if in_full:
+        for finding in findings:
+            yield [*page.heading(_headline(report, finding), _COLORS[finding.severity]), *_identity(page, finding)]
+            yield from _argument(page, report, finding, in_full)
+        return
+    groups = phrases.alike(findings)
+    paragraphs = [_paragraph(page, report, group) for group in groups[:top]]
+    if groups[top:]:
+        paragraphs.append(page.prose(phrases.rest(groups[top:])))
+    for at, paragraph in enumerate(paragraphs):
+        yield paragraph if at else _titled(page, "Also found" if phrases.lead(report) else "Found", paragraph)
+
+
+def _headline(report: Report, finding: Finding) -> str:
+    about = phrases.subject(report, finding.subject)
+    return f"{finding.severity}: {finding.title}" + (f", {about}" if about else "")
+
+
+def _paragraph(page: Page, report: Report, alike: Sequence[Finding]) -> Lines:
+    finding = alike[0]
+    title = page.prose(f"{_headline(report, finding)} [{finding.id}]")
+    body = page.prose(phrases.in_short(report, alike), INDENT * 2)
+    return [*(page.ink(line, _COLORS[finding.severity]) for line in title), *body]
+
+
+def _cannot_tell(page: Page, report: Report) -> Lines:
+    lines = [
+        line
+        for because, rules in phrases.cannot_tell(report)
+        for line in page.prose(f"{', '.join(rules)}: {because}", INDENT * 2, INDENT)
+    ]
+    return _titled(page, "Cannot tell", lines)
+
+
+def _clear(page: Page, report: Report) -> Lines:
+    return _titled(page, "Clear", page.prose(", ".join(phrases.clear(report))))
+
+
+def _sources(page: Page, report: Report) -> Lines:
+    lines: Lines = []
+    for source in report.sources:
+        lines += page.prose(source.path, INDENT * 2, INDENT)
+        lines += page.dim(phrases.source(source), INDENT * 2)
+        for note in report.notes.get(source.id, ()):
+            lines += page.prose(note, INDENT * 2)
+    return _titled(page, "Read", lines)

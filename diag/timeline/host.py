@@ -1,0 +1,123 @@
+"""What a host thread was doing: its ranges, CUDA calls, OS calls, time on a core, and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.timeline import nesting
+from diag.timeline.gpu_work import Calls
+from diag.timeline.intervals import Intervals, Times
+from diag.timeline.ranges import NESTING_KINDS, OPEN_NS, Ranges
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OsCalls:
+    """OS runtime calls of one thread in parallel arrays, in nesting order."""
+
+    start_ns: Times
+    end_ns: Times
+    name_id: Index
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Sampled stacks of one thread, sorted by time."""
+
+    time_ns: Times
+    stack_id: Index
+
+
+@dataclass(frozen=True, eq=False)
+class HostThread:
+    """Everything captured of one thread. `off_cpu` is None when context switches were not captured."""
+
+    thread_id: int
+    process_id: int
+    tid: int
+    name: str | None
+    patterns: Mapping[int, str]
+    all_ranges: Ranges
+    calls: Calls
+    os_calls: OsCalls
+    off_cpu: Intervals | None
+    samples: Samples
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Ranges that nest on this thread: without start/end ranges and marks."""
+        nests = np.isin(self.all_ranges.kind, NESTING_KINDS)
+        return self.all_ranges if nests.all() else self.all_ranges.select(nests)
+
+    @cached_property
+    def parents(self) -> Index:
+        return nesting.parents(self.ranges.start_ns, self.ranges.end_ns)
+
+    @cached_property
+    def range_patterns(self) -> list[str]:
+        """The distinct name patterns of the ranges; `range_labels` are indices into it."""
+        return self._labelled[1]
+
+    @property
+    def range_labels(self) -> Index:
+        return self._labelled[0]
+
+    @cached_property
+    def _labelled(self) -> tuple[Index, list[str]]:
+        distinct, index = np.unique(self.ranges.name_id, return_inverse=True)
+        of_distinct = [self.patterns[name_id] for name_id in distinct.tolist()]
+        texts = list(dict.fromkeys(of_distinct))
+        number = {text: label for label, text in enumerate(texts)}
+        return np.array([number[text] for text in of_distinct], np.int64)[index], texts
+
+    @cached_property
+    def outermost(self) -> NDArray[np.bool_]:
+        """False for a range inside another one of the same pattern, so that recursion is counted once."""
+        return nesting.outermost_of_label(self.range_labels, self.parents)
+
+    @cached_property
+    def in_cuda(self) -> Intervals:
+        return Intervals.union_of(self.calls.start_ns, self.calls.end_ns)
+
+    @cached_property
+    def in_os(self) -> Intervals:
+        return Intervals.union_of(self.os_calls.start_ns, self.os_calls.end_ns)
+
+    @cached_property
+    def recorded(self) -> Intervals:
+        """Time inside any range that was closed, or any OS call."""
+        closed = self.ranges.end_ns != OPEN_NS
+        return Intervals.union_of(self.ranges.start_ns[closed], self.ranges.end_ns[closed]) | self.in_os
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadStates:
+    """A set of a thread's time, each nanosecond given to the first state that holds."""
+
+    off_cpu: Intervals
+    cuda_call: Intervals
+    os_call: Intervals
+    running: Intervals
+
+
+def states_within(thread: HostThread, when: Intervals) -> ThreadStates:
+    """Partitions `when` by the thread's own state, in the order of the fields of ThreadStates."""
+    off_cpu = when & thread.off_cpu if thread.off_cpu is not None else Intervals.empty()
+    rest = when - off_cpu
+    cuda_call = rest & thread.in_cuda
+    rest = rest - cuda_call
+    os_call = rest & thread.in_os
+    return ThreadStates(off_cpu, cuda_call, os_call, rest - os_call)
+
+
+def off_cpu_from_switches(times_ns: Times, is_in: Index) -> Intervals:
+    """Time off a core from a thread's context switches in time order: from each switch out to the next switch in."""
+    out = np.flatnonzero(is_in == 0)
+    following = np.append(times_ns, np.iinfo(np.int64).max)[out + 1]
+    return Intervals.union_of(times_ns[out], following)

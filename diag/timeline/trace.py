@@ -1,0 +1,269 @@
+"""One source of a case as a timeline: its devices and host threads, loaded when first asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from diag.store.case import Case, Source
+from diag.timeline import gpu_work
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.gpu_work import Calls, GpuOps
+from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
+from diag.timeline.idle import IdleAccount, account_for_idle
+from diag.timeline.intervals import Intervals
+from diag.timeline.ranges import Ranges, load_ranges
+
+
+SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
+"""CUDA and HIP calls that return only when the device has done what they wait for."""
+
+
+class Trace:
+    """The timeline of one source. A `scope` narrows every window to a set of time on the source's clock."""
+
+    def __init__(self, case: Case, source: Source, scope: Intervals | None = None) -> None:
+        self.case = case
+        self.source = source
+        self.scope = scope
+        self._idle: dict[tuple[int, int], IdleAccount] = {}
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        return self.case.names
+
+    @property
+    def patterns(self) -> Mapping[int, str]:
+        return self.case.patterns
+
+    @property
+    def tick_ns(self) -> int:
+        return self.source.time_resolution_ns
+
+    # ---- devices -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def devices(self) -> list[DeviceTimeline]:
+        """Every (process, device) with GPU work in scope."""
+        parts = gpu_work.load_ops(self.case, self.source.id)
+        busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in parts]
+        timelines = []
+        for part in parts:
+            uuid, hardware = self._hardware(part)
+            process_id = int(part.process_id[0])
+            others = Intervals.empty()
+            for other_uuid, other_process, busy in busy_of:
+                if uuid is not None and other_uuid == uuid and other_process != process_id:
+                    others = others | busy
+            if timeline := self._device(part, process_id, uuid, hardware, others):
+                timelines.append(timeline)
+        return timelines
+
+    def _device(
+        self, ops: GpuOps, process_id: int, uuid: str | None, hardware: str | None, others: Intervals
+    ) -> DeviceTimeline | None:
+        window = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max()))
+        if self.scope is not None:
+            ops = ops.select(self.scope.measure_within(ops.start_ns, ops.end_ns) > 0)
+            window = ops.union().clip(*self.scope.span) if len(ops) else Intervals.empty()
+            window = Intervals.single(*window.span) & self.scope
+            if not window:
+                return None
+        calls = self._calls_of(process_id)
+        pid, name = self._processes[process_id]
+        return DeviceTimeline(
+            source_id=self.source.id,
+            process_id=process_id,
+            pid=pid,
+            process_name=name,
+            device=int(ops.device[0]),
+            uuid=uuid,
+            hardware=hardware,
+            names=self.names,
+            ops=ops,
+            calls=calls,
+            launch=gpu_work.launches_of(ops, calls),
+            window=window,
+            others=others,
+            host_span=_span(calls) or window.span,
+        )
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return gpu_work.load_calls(self.case, self.source.id)
+
+    def _calls_of(self, process_id: int) -> Calls:
+        first, stop = np.searchsorted(self._calls.process_id, [process_id, process_id + 1])
+        return self._calls.select(slice(first, stop))
+
+    @cached_property
+    def _processes(self) -> Mapping[int, tuple[int, str | None]]:
+        sql = "SELECT id, pid, name FROM process WHERE source_id = ?"
+        return {row["id"]: (row["pid"], row["name"]) for row in self.case.rows(sql, (self.source.id,))}
+
+    def _hardware(self, ops: GpuOps) -> tuple[str | None, str | None]:
+        return self._device_names.get((int(ops.process_id[0]), int(ops.device[0])), (None, None))
+
+    @cached_property
+    def _device_names(self) -> Mapping[tuple[int, int], tuple[str | None, str | None]]:
+        rows = self.case.rows(_DEVICE_NAMES, (self.source.id,))
+        return {(row["process_id"], row["ordinal"]): (row["uuid"], row["name"]) for row in rows}
+
+    @cached_property
+    def first_event_ns(self) -> int:
+        """Start of the earliest operation, CUDA call or range; 0 in a source without any."""
+        return int(self.case.value(_FIRST_EVENT, {"source": self.source.id}) or 0)
+
+    def idle_of(self, device: DeviceTimeline) -> IdleAccount:
+        key = (device.process_id, device.device)
+        if key not in self._idle:
+            self._idle[key] = account_for_idle(device)
+        return self._idle[key]
+
+    # ---- host ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        return load_ranges(self.case, self.source.id)
+
+    @cached_property
+    def threads(self) -> Mapping[int, HostThread]:
+        """Every thread of the source that has events, by thread id."""
+        rows = self.case.rows(_THREADS, (self.source.id,))
+        return {
+            row["id"]: HostThread(
+                thread_id=row["id"],
+                process_id=row["process_id"],
+                tid=row["tid"],
+                name=row["name"],
+                patterns=self.patterns,
+                all_ranges=self._ranges_of(row["id"]),
+                calls=self._calls_of_thread(row["process_id"], row["id"]),
+                os_calls=self._os_calls_of(row["id"]),
+                off_cpu=self._off_cpu_of(row["id"]),
+                samples=self._samples_of(row["id"]),
+            )
+            for row in rows
+        }
+
+    @cached_property
+    def main_thread(self) -> int | None:
+        """The thread that launches most operations; without any, the one whose ranges and OS calls span most time."""
+        if len(self._calls):
+            threads, counts = np.unique(self._calls.thread_id, return_counts=True)
+            return int(threads[np.argmax(counts)])
+        covered = {thread.thread_id: thread.recorded.measure_ns for thread in self.threads.values()}
+        return max(covered, key=lambda thread_id: covered[thread_id], default=None)
+
+    def process_of(self, thread_id: int) -> tuple[int, str | None]:
+        """pid and name of a thread's process."""
+        return self._processes[self.threads[thread_id].process_id]
+
+    def synchronising(self, thread: HostThread) -> Intervals:
+        """Time in which a thread was inside CUDA calls that wait for the device."""
+        names = [i for i in np.unique(thread.calls.name_id).tolist() if SYNCHRONISING_CALL.search(self.names[i])]
+        waits = np.isin(thread.calls.name_id, names)
+        return Intervals.union_of(thread.calls.start_ns[waits], thread.calls.end_ns[waits])
+
+    def overhead_of(self, process_id: int, kind: str) -> Intervals:
+        """Union of a process' overhead rows of one kind."""
+        rows = self._overhead_rows(process_id, kind)
+        return Intervals.union_of([start for start, _ in rows], [end for _, end in rows])
+
+    def overhead_count(self, process_id: int, kind: str) -> int:
+        return len(self._overhead_rows(process_id, kind))
+
+    def _overhead_rows(self, process_id: int, kind: str) -> list[tuple[int, int]]:
+        return self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
+
+    def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
+        calls = self._calls_of(process_id)
+        first, stop = np.searchsorted(calls.thread_id, [thread_id, thread_id + 1])
+        return calls.select(slice(first, stop))
+
+    def _ranges_of(self, thread_id: int) -> Ranges:
+        first, stop = np.searchsorted(self.ranges.thread_id, [thread_id, thread_id + 1])
+        return self.ranges.select(slice(first, stop))
+
+    def _os_calls_of(self, thread_id: int) -> OsCalls:
+        columns = _rows_of(self._os_calls, thread_id)
+        return OsCalls(columns["start_ns"], columns["end_ns"], columns["name_id"])
+
+    def _samples_of(self, thread_id: int) -> Samples:
+        columns = _rows_of(self._samples, thread_id)
+        return Samples(columns["time_ns"], columns["stack_id"])
+
+    def _off_cpu_of(self, thread_id: int) -> Intervals | None:
+        if not self.source.has("sched"):
+            return None
+        columns = _rows_of(self._switches, thread_id)
+        return off_cpu_from_switches(columns["time_ns"], columns["is_in"])
+
+    @cached_property
+    def _os_calls(self) -> dict[str, Index]:
+        return self.case.arrays(_OS_CALLS.format(source_id=self.source.id), _OS_CALLS_COLUMNS)
+
+    @cached_property
+    def _switches(self) -> dict[str, Index]:
+        return self.case.arrays(_SWITCHES.format(source_id=self.source.id), _SWITCHES_COLUMNS)
+
+    @cached_property
+    def _samples(self) -> dict[str, Index]:
+        return self.case.arrays(_SAMPLES.format(source_id=self.source.id), _SAMPLES_COLUMNS)
+
+
+def _span(calls: Calls) -> tuple[int, int] | None:
+    return (int(calls.start_ns.min()), int(calls.end_ns.max())) if len(calls) else None
+
+
+def _rows_of(columns: dict[str, Index], thread_id: int) -> dict[str, Index]:
+    first, stop = np.searchsorted(columns["thread_id"], [thread_id, thread_id + 1])
+    return {name: column[first:stop] for name, column in columns.items()}
+
+
+_FIRST_EVENT = """
+    SELECT MIN(start_ns)
+      FROM (SELECT MIN(start_ns) AS start_ns FROM gpu_op WHERE source_id = :source
+            UNION ALL SELECT MIN(start_ns) FROM api_call WHERE source_id = :source
+            UNION ALL SELECT MIN(start_ns) FROM cpu_range WHERE source_id = :source)
+"""
+_DEVICE_NAMES = """
+    SELECT pd.process_id, pd.ordinal, d.uuid, d.name
+      FROM process_device pd
+      JOIN process p ON p.id = pd.process_id
+      LEFT JOIN device d ON d.id = pd.device_id
+     WHERE p.source_id = ?
+"""
+_THREADS = """
+    SELECT t.id, t.process_id, t.tid, t.name
+      FROM thread t JOIN process p ON p.id = t.process_id
+     WHERE p.source_id = ?
+     ORDER BY t.id
+"""
+_OS_CALLS_COLUMNS = {"thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8"}
+_OS_CALLS = """
+    SELECT thread_id, start_ns, end_ns, name_id
+      FROM os_call
+     WHERE source_id = {source_id:d}
+     ORDER BY thread_id, start_ns, end_ns DESC
+"""
+_SWITCHES_COLUMNS = {"thread_id": "i8", "time_ns": "i8", "is_in": "i8"}
+_SWITCHES = """
+    SELECT thread_id, time_ns, is_in FROM sched WHERE source_id = {source_id:d} ORDER BY thread_id, time_ns
+"""
+_SAMPLES_COLUMNS = {"thread_id": "i8", "time_ns": "i8", "stack_id": "i8"}
+_SAMPLES = """
+    SELECT thread_id, time_ns, COALESCE(stack_id, -1) AS stack_id
+      FROM cpu_sample
+     WHERE source_id = {source_id:d}
+     ORDER BY thread_id, time_ns
+"""
+_OVERHEAD = """
+    SELECT o.start_ns, o.end_ns
+      FROM overhead o JOIN thread t ON t.id = o.thread_id
+     WHERE o.source_id = ? AND t.process_id = ? AND o.kind = ?
+     ORDER BY o.start_ns
+"""

@@ -1,0 +1,1 @@
+"""Triton kernels, one file per operator, each beside its FLOP and byte count."""

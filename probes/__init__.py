@@ -1,0 +1,1 @@
+"""Reference workloads with closed-form answers, one file each; their sick twins are in `faults`."""

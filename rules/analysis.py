@@ -1,0 +1,148 @@
+"""From a case to a report: every rule on every source, ranked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from diag.errors import UsageError
+from diag.rules import engine, tables, thresholds
+from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.report import KernelRow, RangeRow, Report
+from diag.rules.verdict import verdict
+from diag.store.case import Case
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.intervals import Intervals
+from diag.timeline.ranges import OPEN_NS
+from diag.timeline.trace import Trace
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    window: str | None = None
+    """Part of the trace, as in '100ms:2.5s', counted from its first event; either side may be left out."""
+    range_name: str | None = None
+    """Only the time inside ranges of this name or name pattern."""
+    thresholds: Path | None = None
+
+
+def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
+    """Runs all rules. Raises UsageError when the window or range names nothing in the case."""
+    options = options or AnalysisOptions()
+    limits = thresholds.load(options.thresholds)
+    traces = list(_traces(case, options))
+    answers = [
+        answer
+        for trace in traces
+        for rule in engine.rules().values()
+        for answer in engine.run(rule, trace, limits.get(rule.id, {}))
+    ]
+    devices = [device for trace in traces for device in trace.devices]
+    findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
+    clear = [a for a in answers if isinstance(a, Clear)]
+    return Report(
+        sources=case.sources,
+        notes={source.id: case.notes(source.id) for source in case.sources},
+        verdict=verdict(findings, clear, devices),
+        devices=[tables.device_row(device) for device in devices],
+        kernels=_kernels(devices),
+        ranges=_ranges(traces),
+        findings=findings,
+        overlaps=_overlaps(findings),
+        clear=clear,
+        cannot_tell=[a for a in answers if isinstance(a, CannotTell)],
+    )
+
+
+def _kernels(devices: Sequence[DeviceTimeline]) -> list[KernelRow]:
+    rows = [row for device in devices for row in tables.kernel_rows(device)]
+    return sorted(rows, key=lambda row: (-row.total_ns, row.source, row.process, row.device, row.name))
+
+
+def _ranges(traces: Sequence[Trace]) -> list[RangeRow]:
+    rows = [row for trace in traces for device in trace.devices for row in tables.range_rows(trace, device)]
+    return sorted(rows, key=lambda row: (-row.gpu_ns, row.source, row.process, row.device, row.name))
+
+
+def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
+    """For each finding those others that speak of the same time of the same device; their gains do not add."""
+    return {
+        finding.id: [other.id for other in findings if other is not finding and _same_time(finding, other)]
+        for finding in findings
+    }
+
+
+def _same_time(a: Finding, b: Finding) -> bool:
+    same = (a.subject.source, a.subject.process, a.subject.device) == (
+        b.subject.source,
+        b.subject.process,
+        b.subject.device,
+    )
+    return same and bool(a.extent & b.extent)
+
+
+# ---- scope ---------------------------------------------------------------------------------------------------------
+
+
+def _traces(case: Case, options: AnalysisOptions) -> Iterator[Trace]:
+    found = False
+    for source in case.sources:
+        trace = Trace(case, source)
+        scope = _scope(trace, options)
+        found = found or scope is None or bool(scope)
+        yield Trace(case, source, scope) if scope is not None else trace
+    if not found:
+        asked = f"--range {options.range_name!r}" if options.range_name else f"--window {options.window!r}"
+        raise UsageError(f"{asked} matches nothing in this case. See the ranges with: diag query CASE \"{_LIST_RANGES}\"")
+
+
+def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
+    scope = None
+    if options.window:
+        start_ns, end_ns = parse_window(options.window)
+        zero_ns = trace.first_event_ns
+        scope = Intervals.single(zero_ns + start_ns, min(zero_ns + end_ns, OPEN_NS))
+    if options.range_name:
+        inside = ranges_named(trace, options.range_name)
+        scope = inside if scope is None else scope & inside
+    return scope
+
+
+def ranges_named(trace: Trace, name: str) -> Intervals:
+    """Union of the closed ranges whose name or name pattern is `name`."""
+    ids = [i for i in np.unique(trace.ranges.name_id).tolist() if name in (trace.names[i], trace.patterns[i])]
+    chosen = np.isin(trace.ranges.name_id, ids) & (trace.ranges.end_ns != OPEN_NS)
+    return Intervals.union_of(trace.ranges.start_ns[chosen], trace.ranges.end_ns[chosen])
+
+
+_UNITS_NS: Mapping[str, int] = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
+
+
+def parse_window(text: str) -> tuple[int, int]:
+    """Start and end in ns of a window like '100ms:2.5s', ':1s' or '3s:'. Raises UsageError.
+
+    >>> parse_window("100ms:2.5s")
+    (100000000, 2500000000)
+    """
+    parts = text.split(":")
+    if len(parts) == 2:
+        start, end = (_TIME.fullmatch(part.strip()) if part.strip() else None for part in parts)
+        if (start or not parts[0].strip()) and (end or not parts[1].strip()):
+            start_ns = _nanoseconds(start) if start else 0
+            end_ns = _nanoseconds(end) if end else 1 << 60
+            if start_ns < end_ns:
+                return start_ns, end_ns
+    raise UsageError(f"--window {text!r} is not a window. Write START:END with units, for example 100ms:2.5s or 3s:")
+
+
+def _nanoseconds(match: re.Match[str]) -> int:
+    return round(float(match.group(1)) * _UNITS_NS[match.group(2)])
+
+
+_LIST_RANGES = "SELECT text FROM name JOIN cpu_range ON name_id = name.id GROUP BY 1"
+

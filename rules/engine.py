@@ -1,0 +1,124 @@
+"""The rule engine: what a rule is, which exist, and how one is run.
+
+A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`) or for each
+(process, device) that has enough work (`@device_rule`). The engine answers *cannot tell* for it where something that
+it needs was not captured.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from diag.rules.facts import FACTS
+from diag.rules.finding import Answer, CannotTell, Subject
+from diag.rules.thresholds import Limits
+from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
+from diag.timeline.trace import Trace
+
+SUBJECTS = ("capture", "idle", "launch", "sync", "transfer", "kernels", "steps", "host")
+"""Modules with rules, in the order in which a reader should meet them."""
+
+SECTIONS = {
+    "Asks": "What it asks",
+    "Decides": "How it decides",
+    "Matters": "Why it matters",
+    "Do": "What to do",
+    "Refute": "What would refute it",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    id: str
+    title: str
+    sections: Mapping[str, str]  # keys of SECTIONS
+    needs: tuple[str, ...]
+    decide: Callable[[Trace, Limits], Iterator[Answer]]
+
+
+_REGISTRY: dict[str, Rule] = {}
+
+
+def source_rule(
+    rule_id: str, *, needs: tuple[str, ...] = ()
+) -> Callable[[Callable[[Trace, Limits], Iterator[Answer]]], Callable[[Trace, Limits], Iterator[Answer]]]:
+    """Registers a rule that answers for a source. `needs` are keys of FACTS."""
+
+    def register(decide: Callable[[Trace, Limits], Iterator[Answer]]) -> Callable[[Trace, Limits], Iterator[Answer]]:
+        _register(rule_id, needs, decide, decide.__doc__)
+        return decide
+
+    return register
+
+
+DeviceRule = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
+
+
+def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[DeviceRule], DeviceRule]:
+    """Registers a rule that answers for each (process, device). `needs` are keys of FACTS; GPU work is implied."""
+
+    def register(decide: DeviceRule) -> DeviceRule:
+        def decide_all(trace: Trace, limits: Limits) -> Iterator[Answer]:
+            for device in trace.devices:
+                if device.has_shares:
+                    yield from decide(trace, device, limits)
+                else:
+                    yield CannotTell(subject_of(device), _TOO_FEW.format(n=len(device.ops)))
+
+        _register(rule_id, ("gpu", *needs), decide_all, decide.__doc__)
+        return decide
+
+    return register
+
+
+_TOO_FEW = f"only {{n}} GPU operations in the window; shares need {FEWEST_OPERATIONS}"
+
+
+def _register(
+    rule_id: str, needs: tuple[str, ...], decide: Callable[[Trace, Limits], Iterator[Answer]], doc: str | None
+) -> None:
+    if rule_id in _REGISTRY:
+        raise RuntimeError(f"Two rules are called {rule_id}; was a module imported under two names?")
+    title, sections = parse_documentation(doc or "")
+    if missing := SECTIONS.keys() - sections.keys():
+        raise RuntimeError(f"Rule {rule_id} lacks {', '.join(sorted(missing))} in its docstring.")
+    _REGISTRY[rule_id] = Rule(rule_id, title, sections, needs, decide)
+
+
+def parse_documentation(doc: str) -> tuple[str, dict[str, str]]:
+    """Title and sections of a rule's docstring: a section starts with its key at the start of a line."""
+    title, _, body = inspect.cleandoc(doc).partition("\n")
+    parts = re.split(rf"^({'|'.join(SECTIONS)})\s+", body, flags=re.MULTILINE)
+    texts = (" ".join(text.split()) for text in parts[2::2])
+    return title.rstrip("."), dict(zip(parts[1::2], texts, strict=True))
+
+
+def rules() -> Mapping[str, Rule]:
+    """All rules by id, in reading order."""
+    for subject in SUBJECTS:
+        import_module(f"diag.rules.{subject}")
+    return _REGISTRY
+
+
+def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about one source, stamped with the rule's id."""
+    for need in rule.needs:
+        if not FACTS[need].is_captured(trace):
+            yield CannotTell(Subject(trace.source.id), FACTS[need].because, rule.id)
+            return
+    for answer in rule.decide(trace, limits):
+        yield replace(answer, rule=rule.id)
+
+
+def subject_of(device: DeviceTimeline, **more: str | int) -> Subject:
+    return Subject(
+        source=device.source_id,
+        process=device.pid,
+        device=device.device,
+        window=(device.start_ns, device.end_ns),
+        **more,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,103 @@
+"""What a rule can answer: a finding, all clear, or cannot tell."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from diag.timeline.intervals import Intervals
+
+Severity = Literal["info", "warning", "critical"]
+Confidence = Literal["high", "medium", "low"]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+WARNING_SHARE = 0.02
+CRITICAL_SHARE = 0.10
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an answer is about. Fields that do not apply are None."""
+
+    source: int
+    process: int | None = None  # pid
+    device: int | None = None  # ordinal, local to the process
+    context: int | None = None
+    stream: int | None = None
+    range: str | None = None
+    kernel: str | None = None
+    ranks: tuple[int, ...] | None = None
+    window: tuple[int, int] | None = None  # ns on the source's clock
+
+    def present(self) -> dict[str, object]:
+        """Only the fields that apply, as the report contract wants them."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number: what it is, its unit, how it was computed, and SQL on the case that shows the rows behind it."""
+
+    label: str
+    value: float | int | str
+    unit: str  # 'ns', 'bytes', 'bytes/s', 'share', 'count' or 'text'
+    formula: str
+    sql: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Something worth acting on or knowing, that an observation could refute."""
+
+    title: str
+    claim: str
+    subject: Subject
+    counterfactual: str  # what would be won, under which assumption
+    refute: str
+    next: Sequence[str]
+    evidence: Sequence[Evidence]
+    share: float | None = None  # of the subject's window
+    recoverable_ns: int | None = None  # upper bound; None when no bound can be given
+    confidence: Confidence = "high"
+    level: Severity | None = None  # overrides the severity that follows from the share
+    extent: Intervals = field(default_factory=Intervals.empty)  # the device time it speaks of
+    rule: str = ""  # filled in by the engine
+
+    @property
+    def severity(self) -> Severity:
+        if self.level is not None:
+            return self.level
+        share = self.share or 0.0
+        return "critical" if share >= CRITICAL_SHARE else "warning" if share >= WARNING_SHARE else "info"
+
+    @property
+    def id(self) -> str:
+        """The same rule on the same subject and window has the same id in every run."""
+        return "F" + hashlib.sha256(repr((self.rule, self.subject)).encode()).hexdigest()[:10]
+
+    @property
+    def rank(self) -> tuple[int, float, int, str]:
+        """Sort key: what can be won at most, then the share, then severity, then a stable tie-break."""
+        return (-(self.recoverable_ns or 0), -(self.share or 0.0), -SEVERITIES.index(self.severity), self.id)
+
+
+@dataclass(frozen=True)
+class Clear:
+    """The rule looked and found nothing."""
+
+    subject: Subject
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class CannotTell:
+    """The rule could not decide, because something was not captured or is not known."""
+
+    subject: Subject
+    because: str
+    rule: str = ""
+
+
+Answer = Finding | Clear | CannotTell

@@ -1,0 +1,108 @@
+"""The report: what all renderers show and what `--format json` writes (docs/json-contract.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from diag.rules.finding import CannotTell, Clear, Finding
+from diag.store.case import Source
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence first: what this run is limited by."""
+
+    title: str
+    summary: str
+    finding_id: str | None
+
+
+@dataclass(frozen=True)
+class CopyRow:
+    """All copies of one kind between one pair of memory kinds."""
+
+    kind: str
+    src: str
+    dst: str
+    count: int
+    bytes: int
+    busy_ns: int  # union
+
+
+@dataclass(frozen=True)
+class DeviceRow:
+    """The account of one (process, device). All `_ns` but the window's edges are measures of unions within it."""
+
+    source: int
+    process: int
+    process_name: str | None
+    device: int
+    uuid: str | None
+    name: str | None
+    window: tuple[int, int]
+    window_ns: int
+    lead_ns: int
+    tail_ns: int
+    busy_ns: int
+    busy_is_upper_bound: bool  # graph launches recorded as one row hide the gaps inside
+    idle_ns: int
+    kernel_ns: int
+    copy_ns: int
+    memset_ns: int
+    graph_ns: int
+    comm_ns: int
+    exposed_comm_ns: int
+    n_kernels: int
+    n_copies: int
+    n_memsets: int
+    n_graphs: int
+    copies: Sequence[CopyRow]
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """All launches of one kernel by one process on one device."""
+
+    source: int
+    process: int
+    device: int
+    name: str
+    short_name: str
+    count: int
+    total_ns: int  # sum of durations
+    median_ns: int
+    min_ns: int
+    max_ns: int
+    share_of_kernel_time: float  # of the sum over all kernels of that device
+    share_of_window: float  # union of its launches over the window
+
+
+@dataclass(frozen=True)
+class RangeRow:
+    """All instances of one range pattern, with the device time of the work launched inside them."""
+
+    source: int
+    process: int
+    device: int
+    name: str
+    count: int
+    host_ns: int  # sum of durations, recursion counted once
+    gpu_ns: int  # union of the operations launched inside
+    gpu_sum_ns: int  # their sum
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Findings are ranked; `overlaps` gives for each finding id those of others on the same device time."""
+
+    sources: Sequence[Source]
+    notes: Mapping[int, Sequence[str]]  # by source id: what was lost or guessed while reading
+    verdict: Verdict
+    devices: Sequence[DeviceRow]
+    kernels: Sequence[KernelRow]
+    ranges: Sequence[RangeRow]
+    findings: Sequence[Finding]
+    overlaps: Mapping[str, Sequence[str]]
+    clear: Sequence[Clear]
+    cannot_tell: Sequence[CannotTell]

@@ -1,0 +1,63 @@
+"""Reports kept in the case: the same rules on the same part of the same trace need not be run twice."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from diag import __version__
+from diag.rules import thresholds
+from diag.rules.analysis import AnalysisOptions, analyse
+from diag.rules.report import Report
+from diag.store.case import Case
+from diag.timeline.intervals import Intervals
+
+
+def report_of(case: Case, options: AnalysisOptions) -> Report:
+    """The stored report, or a new one, which is then stored if the case may be written."""
+    key = _fingerprint(options)
+    body = case.value("SELECT body FROM report WHERE fingerprint = ?", (key,))
+    if body is not None:
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(body, type=Report, dec_hook=_decode)
+    report = analyse(case, options)
+    if case.writable:
+        with suppress(sqlite3.OperationalError):  # the disk is full or another process writes: the report is not lost
+            case.db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (key, _encoded(report)))
+    return report
+
+
+def _encoded(report: Report) -> str:
+    return msgspec.json.encode(report, enc_hook=_encode).decode()
+
+
+def _encode(value: object) -> list[Any]:
+    if isinstance(value, Intervals):  # only needed while findings are compared
+        return []
+    raise NotImplementedError(type(value))
+
+
+def _decode(kind: type, value: object) -> object:
+    return Intervals.empty() if kind is Intervals else value
+
+
+def _fingerprint(options: AnalysisOptions) -> str:
+    parts = (__version__, _digest_of_code(), thresholds.load(options.thresholds), options.window, options.range_name)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@cache
+def _digest_of_code() -> str:
+    """Digest of everything that a report depends on, so that an edited rule is run again."""
+    digest = hashlib.sha256()
+    for package in ("diag.rules", "diag.timeline", "diag.model", "diag.store"):
+        for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
+            if file.name.endswith((".py", ".toml")):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,44 @@
+"""Thresholds of the rules: named ratios with their source, which the user may override."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from diag.errors import UsageError
+
+Limits = Mapping[str, float]
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    return tomllib.loads(resources.files("diag.rules").joinpath("thresholds.toml").read_text("utf-8"))
+
+
+def source_of(rule: str, name: str) -> str:
+    return str(_shipped()[rule][name]["source"])
+
+
+def load(override: Path | None = None) -> dict[str, dict[str, float]]:
+    """Values by rule and name. Raises UsageError when the override names what does not exist or is not a number."""
+    values = {rule: {name: float(entry["value"]) for name, entry in t.items()} for rule, t in _shipped().items()}
+    if override is None:
+        return values
+    try:
+        changes = tomllib.loads(override.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"The thresholds file {override} cannot be read: {error}.") from error
+    for rule, table in changes.items():
+        for name, entry in table.items() if isinstance(table, dict) else ():
+            value = entry.get("value") if isinstance(entry, dict) else entry
+            if name not in values.get(rule, {}) or isinstance(value, bool) or not isinstance(value, int | float):
+                raise UsageError(
+                    f'{override} sets ["{rule}".{name}], which is not a threshold or not a number. '
+                    "See: diag explain thresholds"
+                )
+            values[rule][name] = float(value)
+    return values

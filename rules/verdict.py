@@ -1,0 +1,64 @@
+"""The verdict: one sentence that says what the run is limited by, and what it is not limited by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diag.model import units
+from diag.rules.finding import Clear, Finding, Subject
+from diag.rules.report import Verdict
+from diag.timeline.device import DeviceTimeline
+
+
+def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
+    """Takes the first of the ranked findings that time can be won from, or that is at least a warning."""
+    top = next((f for f in findings if f.recoverable_ns or f.severity != "info"), None)
+    if top is None:
+        return _healthy(findings, clear, devices)
+    excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
+    title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
+    agreement = _agreement(top, findings, devices)
+    return Verdict(title, " ".join(filter(None, (top.claim, agreement))), top.id)
+
+
+def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Sequence[str]:
+    """What the same subject is shown not to suffer from."""
+    of_device = (subject.source, subject.process, subject.device)
+    excluded = []
+    if any(c.rule == "idle.gpu" and (c.subject.source, c.subject.process, c.subject.device) == of_device for c in clear):
+        excluded.append("not idle")
+    if any(
+        f.rule == "launch.back_pressure" and (f.subject.source, f.subject.process, f.subject.device) == of_device
+        for f in findings
+    ):
+        excluded.append("not CPU-bound")
+    return excluded
+
+
+def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> str:
+    """Whether the other devices show the same."""
+    if top.subject.device is None or len(devices) < 2:
+        return ""
+    same = [f for f in findings if f.rule == top.rule and f.subject.device is not None]
+    if len(same) == len(devices):
+        shares = sorted(f.share or 0.0 for f in same)
+        spread = f"{units.share(shares[0])} to {units.share(shares[-1])}"
+        return f"The same holds for all {len(devices)} devices ({spread} of their windows)."
+    return (
+        f"This speaks for GPU {top.subject.device} of process {top.subject.process}; "
+        f"{len(devices) - len(same)} of {len(devices)} devices differ."
+    )
+
+
+def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
+    if devices and any(device.has_shares for device in devices):
+        busiest = max(devices, key=lambda device: device.window_ns)
+        summary = (
+            f"The device is busy {units.share(busiest.share(busiest.busy))} of its window of "
+            f"{units.time(busiest.window_ns)}, and no rule found time to win on the timeline. Look into the kernels next."
+        )
+        hot = next((f for f in findings if f.rule == "kernels.hot"), None)
+        return Verdict("No fault found on the timeline", summary, hot.id if hot else None)
+    if clear:
+        return Verdict("No fault found in what was captured", "See below for what could not be told, and why.", None)
+    return Verdict("Cannot tell", "Too little was captured for any rule to decide; see below what is missing.", None)

@@ -1,0 +1,681 @@
+"""The Kineto reader against real traces, each figure computed apart from it with `json.load`, and against odd ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diag.errors import InputError
+from diag.ingest import json_stream, kineto
+from diag.ingest.input_file import Bounds, InputFile
+from diag.ingest.kineto_events import copy_kind, memory_kinds, overhead_kind, sync_kind
+from diag.store.case import Case
+from diag.timeline.ranges import load_ranges
+
+REPORTS = os.environ.get("DIAG_REAL_REPORTS")
+NAMES = [
+    "cpu-only-rank.json.gz",
+    "event-sync.json.gz",
+    "gpu-only.json.gz",
+    "h100-bert-small.json.gz",
+    "job128-rank0.json.gz",
+    "job128-rank1.json.gz",
+    "nccl-message-sizes.json.gz",
+    "resnet50-workers0.pt.trace.json.gz",
+    "resnet50-workers4.pt.trace.json.gz",
+    "vllm-graph-execution.json.gz",
+]
+KIND_OF = {
+    "Kernel": "kernel",
+    "kernel": "kernel",
+    "Memcpy": "copy",
+    "gpu_memcpy": "copy",
+    "Memset": "memset",
+    "gpu_memset": "memset",
+}
+API = {"Runtime", "cuda_runtime", "cuda_driver"}
+RANGE_OF = {"Operator": "operator", "cpu_op": "operator", "user_annotation": "annotation", "python_function": "python"}
+
+Json = dict[str, Any]
+
+
+@contextmanager
+def imported(path: Path, folder: Path, bounds: Bounds | None = None) -> Iterator[Case]:
+    file = InputFile(path, path, "kineto", "0" * 64, path.stat().st_size)
+    with Case.create(folder / "test.diag") as case:
+        with case.transaction():
+            assert kineto.read(file, case, bounds=bounds or Bounds()) == 1
+        yield case
+
+
+@contextmanager
+def trace(folder: Path, content: object) -> Iterator[Case]:
+    path = folder / "trace.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with imported(path, folder) as case:
+        yield case
+
+
+def refused(folder: Path, content: bytes, bounds: Bounds | None = None) -> str:
+    """The message with which a file is refused."""
+    path = folder / "trace.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as raised, imported(path, folder, bounds):
+        pass
+    message = str(raised.value)
+    assert str(path) in message
+    assert message.endswith(".")
+    assert "\n" not in message
+    return message
+
+
+# ---- real traces ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Json, Case]]:
+    """A real trace as `json` sees it, its numbers exact, and as the reader does."""
+    if not REPORTS:
+        pytest.skip("DIAG_REAL_REPORTS does not name the folder of real reports")
+    path = Path(REPORTS, "kineto", request.param)
+    with gzip.open(path) as file:
+        document = json.load(file, parse_float=Decimal)
+    with imported(path, tmp_path_factory.mktemp("case")) as case:
+        yield document, case
+
+
+def slices(document: Json, categories: Mapping[str, str] | set[str]) -> list[Json]:
+    return [event for event in document["traceEvents"] if event["ph"] == "X" and event.get("cat") in categories]
+
+
+def times(event: Json) -> tuple[int, int]:
+    start, duration = event["ts"] * 1000, event["dur"] * 1000
+    assert start == int(start)
+    return int(start), int(start + duration)
+
+
+def union_ns(intervals: list[tuple[int, int]]) -> int:
+    total, reached = 0, -(2**63)
+    for start, end in sorted(intervals):
+        total += max(0, end - max(start, reached)) if end > reached else 0
+        reached = max(reached, end)
+    return total
+
+
+def test_gpu_operations_equal_those_of_the_file(real: tuple[Json, Case]) -> None:
+    document, case = real
+    expected = Counter(
+        (KIND_OF[event["cat"]], event["name"], *times(event), event["args"]["stream"], event["args"]["correlation"])
+        for event in slices(document, KIND_OF)
+    )
+    rows = case.rows("SELECT o.*, n.text FROM gpu_op o JOIN name n ON n.id = o.name_id")
+    found = Counter(
+        (row["kind"], row["text"], row["start_ns"], row["end_ns"], row["stream"], row["correlation"]) for row in rows
+    )
+    assert found == expected
+
+
+def test_busy_time_equals_that_of_the_file(real: tuple[Json, Case]) -> None:
+    document, case = real
+    expected = union_ns([times(event) for event in slices(document, KIND_OF)])
+    rows = case.rows("SELECT start_ns, end_ns FROM gpu_op")
+    assert union_ns([(row["start_ns"], row["end_ns"]) for row in rows]) == expected
+
+
+def test_calls_equal_those_of_the_file(real: tuple[Json, Case]) -> None:
+    document, case = real
+    expected = Counter(
+        (event["name"], *times(event), event["pid"], int(event["tid"]), event["args"]["correlation"])
+        for event in slices(document, API)
+    )
+    rows = case.rows(
+        "SELECT n.text, a.start_ns, a.end_ns, p.pid, t.tid, a.correlation FROM api_call a"
+        " JOIN name n ON n.id = a.name_id JOIN thread t ON t.id = a.thread_id JOIN process p ON p.id = t.process_id"
+    )
+    assert Counter(tuple(row) for row in rows) == expected
+
+
+def test_every_operation_is_linked_to_the_call_that_launched_it(real: tuple[Json, Case]) -> None:
+    document, case = real
+    calls = {event["args"]["correlation"] for event in slices(document, API)}
+    expected = sum(event["args"]["correlation"] in calls for event in slices(document, KIND_OF))
+    found = case.value(
+        "SELECT COUNT(*) FROM gpu_op o WHERE EXISTS (SELECT 1 FROM api_call a JOIN thread t ON t.id = a.thread_id"
+        " WHERE a.correlation = o.correlation AND t.process_id = o.process_id)"
+    )
+    assert found == expected
+
+
+def test_ranges_equal_those_of_the_file(real: tuple[Json, Case]) -> None:
+    document, case = real
+    expected = Counter(
+        (
+            "annotation" if event["name"].startswith("ProfilerStep#") else RANGE_OF[event["cat"]],
+            event["name"],
+            *times(event),
+            int(event["tid"]),
+            event["args"].get("External id") or None if event["cat"] != "python_function" else None,
+        )
+        for event in slices(document, RANGE_OF)
+    )
+    rows = case.rows(
+        "SELECT r.kind, n.text, r.start_ns, r.end_ns, t.tid, r.external_id FROM cpu_range r"
+        " JOIN name n ON n.id = r.name_id JOIN thread t ON t.id = r.thread_id"
+    )
+    assert Counter(tuple(row) for row in rows) == expected
+
+
+def test_shapes_equal_those_of_the_file(real: tuple[Json, Case]) -> None:
+    document, case = real
+    shapes = (
+        event["args"].get("Input Dims", event["args"].get("Input dims", []))
+        for event in slices(document, {"cpu_op", "Operator"})
+    )
+    expected = Counter(str(shape) for shape in shapes if any(character.isdigit() for character in str(shape)))
+    rows = case.rows("SELECT shapes FROM cpu_range WHERE shapes IS NOT NULL")
+    assert Counter(str(json.loads(row["shapes"])) for row in rows) == expected
+    assert case.sources[0].capabilities["shapes"] == (sum(expected.values()) or None)
+
+
+def test_nothing_of_a_real_trace_is_left_out(real: tuple[Json, Case]) -> None:
+    _, case = real
+    assert case.notes(1) == []
+
+
+def test_capabilities_count_rows(real: tuple[Json, Case]) -> None:
+    document, case = real
+    counts = Counter(KIND_OF[event["cat"]] for event in slices(document, KIND_OF))
+    has_gpu = bool(counts)
+    facts = case.sources[0].capabilities
+    for kind in ("kernel", "copy", "memset"):
+        assert facts[kind] == (counts[kind] if has_gpu else None)
+    assert facts["sync"] == (len(slices(document, {"cuda_sync"})) if has_gpu else None)
+    assert facts["api"] == (len(slices(document, API)) or None)
+    assert [facts[fact] for fact in ("graph", "os_call", "sched", "cpu_sample", "diagnostic")] == [None] * 5
+
+
+def test_clock_and_rank(real: tuple[Json, Case]) -> None:
+    document, case = real
+    (source,) = case.sources
+    numbers = [event[field] for event in slices(document, {**KIND_OF, **RANGE_OF}) for field in ("ts", "dur")]
+    assert source.time_resolution_ns == (1000 if all(number == int(number) for number in numbers) else 1)
+    assert source.clock_offset_ns == document.get("baseTimeNanoseconds", 0)
+    assert source.rank == document.get("distributedInfo", {}).get("rank")
+
+
+def test_devices(real: tuple[Json, Case]) -> None:
+    document, case = real
+    described = document.get("deviceProperties", [])
+    assert case.value("SELECT COUNT(*) FROM device") == len(described)
+    used = {event["args"]["device"] for event in slices(document, KIND_OF)}
+    rows = case.rows("SELECT ordinal, device_id FROM process_device")
+    assert {row["ordinal"] for row in rows} == used
+    assert all((row["device_id"] is not None) == bool(described) for row in rows)
+
+
+@pytest.mark.skipif(not REPORTS, reason="DIAG_REAL_REPORTS does not name the folder of real reports")
+def test_resnet_has_operations_that_last_no_tick(tmp_path: Path) -> None:
+    with imported(Path(REPORTS or "", "kineto", "resnet50-workers0.pt.trace.json.gz"), tmp_path) as case:
+        assert case.value("SELECT COUNT(*) FROM gpu_op") == 10_015
+        assert case.value("SELECT COUNT(*) FROM gpu_op WHERE end_ns = start_ns") == 292
+        assert case.value("SELECT COUNT(*) FROM gpu_op WHERE copy_kind = 'h2d' AND src_memory = 'pageable'") == 12
+        assert case.value("SELECT name FROM process") == "python"
+
+
+@pytest.mark.skipif(not REPORTS, reason="DIAG_REAL_REPORTS does not name the folder of real reports")
+def test_a_real_trace_in_small_chunks_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(REPORTS or "", "kineto", "nccl-message-sizes.json.gz")
+    dumps = []
+    for size in (json_stream.CHUNK_BYTES, 5000):
+        monkeypatch.setattr(json_stream, "CHUNK_BYTES", size)
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        with imported(path, folder) as case:
+            select = "SELECT start_ns, end_ns, correlation FROM {} ORDER BY 1, 2, 3"
+            dumps.append(
+                [[tuple(row) for row in case.rows(select.format(table))] for table in ("gpu_op", "api_call")]
+                + [[row["text"] for row in case.rows("SELECT text FROM name ORDER BY 1")]]
+            )
+    assert dumps[0] == dumps[1]
+
+
+# ---- traces made here ----------------------------------------------------------------------------------------------
+
+
+def launch(correlation: int, **event: Any) -> Json:
+    args = {"correlation": correlation, "External id": 5}
+    return {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 42, "tid": 43, "ts": 10, "dur": 2} | {
+        "args": args
+    } | event  # fmt: skip
+
+
+def kernel(correlation: int, **event: Any) -> Json:
+    args = {"device": 0, "context": 1, "stream": 7, "correlation": correlation}
+    return {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 5} | {"args": args} | event
+
+
+def operator(**event: Any) -> Json:
+    return {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 42, "tid": 43, "ts": 1, "dur": 30} | event
+
+
+def title(kind: str, pid: int, text: str, tid: int = 0) -> Json:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "ts": 0, "args": {"name": text, "labels": text}}
+
+
+def process_of(case: Case, table: str = "gpu_op") -> list[int]:
+    return [row["pid"] for row in case.rows(f"SELECT pid FROM {table} o JOIN process p ON p.id = process_id")]
+
+
+def test_bare_list(tmp_path: Path) -> None:
+    with trace(tmp_path, [launch(1), kernel(1), operator()]) as case:
+        facts = case.sources[0].capabilities
+        assert (facts["api"], facts["kernel"], facts["operator"]) == (1, 1, 1)
+        assert (facts["copy"], facts["memset"], facts["sync"], facts["python"]) == (0, 0, 0, None)
+
+
+def test_bare_list_without_its_closing_bracket(tmp_path: Path) -> None:
+    with trace(tmp_path, json.dumps([launch(1), kernel(1)])[:-1]) as case:
+        assert case.value("SELECT COUNT(*) FROM gpu_op") == 1
+        assert case.notes(1) == ["the file ends before its list of events does; 2 events were read"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_metadata_before_and_after_the_events(tmp_path: Path, first: bool) -> None:
+    metadata = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "A"}, {"id": 1, "name": "B"}],
+        "distributedInfo": {"rank": 3, "world_size": 8},
+        "baseTimeNanoseconds": 17 * 10**17,
+    }
+    events = {"traceEvents": [launch(1), kernel(1)]}
+    with trace(tmp_path, metadata | events if first else events | metadata) as case:
+        (source,) = case.sources
+        assert (source.rank, source.clock_offset_ns, source.schema_version) == (3, 17 * 10**17, "1")
+        assert [row["name"] for row in case.rows("SELECT name FROM device")] == ["A", "B"]
+        assert case.notes(1) == []
+
+
+def test_metadata_as_the_repr_of_python_objects(tmp_path: Path) -> None:
+    metadata = {
+        "deviceProperties": "[{'id': 0, 'name': 'A100', 'warpSize': 32, 'maxThreadsPerMultiprocessor': 2048}]",
+        "distributedInfo": "{'backend': 'nccl', 'world_size': 4}",
+    }
+    with trace(tmp_path, metadata | {"traceEvents": [kernel(1)]}) as case:
+        (source,) = case.sources
+        assert source.rank is None
+        assert case.value("SELECT world_size FROM source") == 4
+        assert case.value("SELECT max_warps_per_sm FROM device") == 64
+
+
+@pytest.mark.parametrize("text", ["__import__('os').system('false')", "[" * 500, "[{'id': 'x'}]", "", "[1, 2]"])
+def test_odd_metadata_are_passed_over(tmp_path: Path, text: str) -> None:
+    with trace(tmp_path, {"deviceProperties": text, "distributedInfo": text, "traceEvents": [kernel(1)]}) as case:
+        assert case.value("SELECT COUNT(*) FROM device") == 0
+        assert case.sources[0].rank is None
+
+
+def test_categories_of_2020(tmp_path: Path) -> None:
+    gpu = {"device": 0, "context": 1, "stream": 7, "correlation": 1, "external id": 0, "bytes": 8}
+    events = [
+        operator(cat="Operator", args={"Input dims": [[2, 3], []], "Input type": ["float", "Scalar"]}),
+        operator(cat="Operator", name="ProfilerStep#3"),
+        launch(1, cat="Runtime", tid="43"),
+        kernel(1, cat="Kernel", tid="stream 7"),
+        kernel(1, cat="Memcpy", name="Memcpy DtoH (Device -> Pinned)", args=gpu),
+        kernel(1, cat="Memset", name="Memset (Device)", args=gpu),
+        {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Traces", "tid": "x", "ts": 0, "dur": 99},
+    ]
+    with trace(tmp_path, events) as case:
+        assert case.notes(1) == []
+        assert [row["kind"] for row in case.rows("SELECT kind FROM cpu_range ORDER BY id")] == [
+            "operator",
+            "annotation",
+        ]
+        assert case.value("SELECT shapes FROM cpu_range") == "[[2, 3], []]"
+        assert case.value("SELECT dtypes FROM cpu_range") == '["float", "Scalar"]'
+        (copy,) = case.rows("SELECT * FROM gpu_op WHERE kind = 'copy'")
+        assert (copy["copy_kind"], copy["src_memory"], copy["dst_memory"], copy["bytes"]) == (
+            "d2h",
+            "device",
+            "pinned",
+            8,
+        )
+        assert copy["external_id"] is None
+        assert case.value("SELECT dst_memory FROM gpu_op WHERE kind = 'memset'") == "device"
+        assert case.value("SELECT COUNT(*) FROM thread") == 1
+        assert (case.sources[0].capture_start_ns, case.sources[0].capture_end_ns) == (0, 99_000)
+
+
+def test_details_of_a_kernel(tmp_path: Path) -> None:
+    args = {
+        "device": 2, "context": 1, "stream": 20, "correlation": 9, "External id": 4, "grid": [8, 2, 1],
+        "block": [128, 1, 1], "registers per thread": 32, "shared memory": 1024, "graph id": 3, "graph node id": 12,
+    }  # fmt: skip
+    none = {**args, "graph id": 0, "graph node id": 0, "External id": 0, "correlation": 0}
+    name = "void at::native::reduce_kernel<512, 1>(float*)"
+    with trace(tmp_path, [kernel(9, name=name, args=args), kernel(0, args=none)]) as case:
+        first, second = (dict(row) for row in case.rows("SELECT * FROM gpu_op ORDER BY id"))
+        assert case.names[first["short_name_id"]] == "reduce_kernel"
+        assert (first["grid_x"], first["grid_y"], first["block_x"]) == (8, 2, 128)
+        assert (first["registers_per_thread"], first["shared_static_bytes"]) == (32, 1024)
+        assert (first["graph"], first["graph_node"], first["external_id"]) == (3, 12, 4)
+        assert [second[key] for key in ("graph", "graph_node", "external_id", "correlation")] == [None] * 4
+
+
+def test_synchronisations(tmp_path: Path) -> None:
+    args = {"cuda_sync_kind": "Stream Wait Event", "stream": -1, "context": 1, "device": 0, "correlation": 5}
+    events = [launch(5), kernel(5), kernel(5, cat="cuda_sync", name="Stream Wait Event", tid=-1, args=args)]
+    with trace(tmp_path, events) as case:
+        (sync,) = case.rows("SELECT * FROM sync")
+        assert (sync["kind"], sync["stream"], sync["context"], sync["correlation"]) == ("stream wait", None, 1, 5)
+        assert process_of(case, "sync") == [42]
+
+
+def test_a_trace_with_gpu_events_only(tmp_path: Path) -> None:
+    with trace(tmp_path, [kernel(1)]) as case:
+        assert process_of(case) == [0]
+        assert case.sources[0].capabilities["api"] is None
+        assert case.value("SELECT device_id FROM process_device WHERE ordinal = 0") is None
+    (tmp_path / "test.diag").unlink()
+    labels = [title("process_labels", 0, "GPU 0"), title("process_labels", 77, "CPU"), title("process_name", 77, "py")]
+    with trace(tmp_path, [*labels, kernel(1)]) as case:
+        assert process_of(case) == [77]
+        assert case.value("SELECT name FROM process") == "py"
+
+
+def test_operations_belong_to_the_process_that_launched_them(tmp_path: Path) -> None:
+    events = [
+        kernel(2, ts=20),
+        kernel(3, ts=20),
+        kernel(9, ts=20),
+        kernel(3, ts=2000),
+        operator(pid=41),
+        launch(2, pid=42),
+        launch(3, pid=42, ts=10),
+        launch(3, pid=43, ts=1990),
+    ]
+    with trace(tmp_path, events) as case:
+        assert process_of(case) == [42, 42, 41, 43]
+        assert case.value("SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'kineto%'") == 0
+
+
+def test_python_functions_without_a_thread(tmp_path: Path) -> None:
+    python = {"ph": "X", "cat": "python_function", "name": "f", "pid": 0, "tid": 0, "ts": 2, "dur": 1}
+    with trace(tmp_path, [python, operator(tid=50), operator(tid=42)]) as case:
+        found = case.rows("SELECT pid, tid FROM cpu_range r JOIN thread t ON t.id = r.thread_id"
+                          " JOIN process p ON p.id = t.process_id WHERE kind = 'python'")  # fmt: skip
+        assert [tuple(row) for row in found] == [(42, 42)]
+    (tmp_path / "test.diag").unlink()
+    with trace(tmp_path, [python, python | {"pid": 42, "tid": 42}, operator(tid=42)]) as case:
+        found = case.rows("SELECT pid, tid FROM thread t JOIN process p ON p.id = process_id ORDER BY tid")
+        assert [tuple(row) for row in found] == [(42, 0), (42, 42)]
+    (tmp_path / "test.diag").unlink()
+    with trace(tmp_path, [python, operator(pid=41), operator(pid=42)]) as case:
+        assert {row["pid"] for row in case.rows("SELECT pid FROM process")} == {0, 41, 42}
+
+
+def test_links_from_flows_where_the_arguments_have_none(tmp_path: Path) -> None:
+    def flow(phase: str, number: int, **event: Any) -> Json:
+        return {"ph": phase, "cat": "async", "name": "launch", "id": number} | event
+
+    events = [
+        launch(0, args={}, ts=10, tid="43"),
+        kernel(0, args={"device": 0, "stream": 7}, ts=30.5, tid="stream 7"),
+        flow("s", 8, pid=42, tid=43, ts=10),
+        flow("f", 8, pid=0, tid="stream 7", ts=30.5),
+        flow("f", 9, pid=0, tid="stream 8", ts=30.5),
+    ]
+    with trace(tmp_path, events) as case:
+        assert case.value("SELECT correlation FROM api_call") == 8
+        assert case.value("SELECT correlation FROM gpu_op") == 8
+        assert case.notes(1) == []
+
+
+def test_flows_do_not_overrule_arguments(tmp_path: Path) -> None:
+    flows: list[Json] = [
+        {"ph": "s", "cat": "ac2g", "id": 99, "pid": 42, "tid": 43, "ts": 10},
+        {"ph": "f", "cat": "ac2g", "id": 99, "pid": 0, "tid": 7, "ts": 20},
+    ]
+    with trace(tmp_path, [*flows, launch(1), kernel(1)]) as case:
+        assert case.value("SELECT correlation FROM gpu_op") == 1
+
+
+def test_beginnings_and_ends(tmp_path: Path) -> None:
+    half: Json = {"pid": 42, "tid": 43}
+    events = [
+        {"ph": "B", "cat": "user_annotation", "name": "outer", "ts": 1.5, **half},
+        {"ph": "B", "cat": "user_annotation", "name": "inner", "ts": 2, "args": {"External id": 6}, **half},
+        {"ph": "E", "ts": 3.25, **half},
+        {"ph": "E", "ts": 4, **half, "tid": 99},
+        operator(dur=None, ts=3),
+    ]
+    del events[-1]["dur"]
+    with trace(tmp_path, events) as case:
+        rows = case.rows("SELECT text, start_ns, end_ns, external_id FROM cpu_range r JOIN name n ON n.id = name_id")
+        assert sorted(tuple(row) for row in rows) == [
+            ("aten::mm", 3000, None, None),
+            ("inner", 2000, 3250, 6),
+            ("outer", 1500, None, None),
+        ]
+        assert case.notes(1) == ["1 event had no beginning in the trace and was left out"]
+
+
+def test_events_with_bad_values_are_counted(tmp_path: Path) -> None:
+    events = [
+        operator(),
+        operator(dur="7"),
+        operator(ts=None),
+        operator(ts=1e300),
+        operator(name=5),
+        operator(args=[]),
+        kernel(1, args={"correlation": 1 << 70}),
+        kernel(1, args={"grid": "big"}),
+        operator(dur=-1),
+        kernel(1, dur=None),
+        "no event",
+        None,
+        operator(dur=0),
+    ]
+    with trace(tmp_path, events) as case:
+        assert case.value("SELECT COUNT(*) FROM cpu_range") == 2
+        assert case.notes(1) == [
+            "9 events had values of a wrong type and were left out",
+            "1 event had a negative duration and was left out",
+            "1 event had no duration and was left out",
+        ]
+
+
+def test_categories_that_are_not_understood(tmp_path: Path) -> None:
+    events = [kernel(1), operator(cat="mtia_ccp_events"), operator(cat="mtia_ccp_events"), operator(cat="gpu_metrics"),
+              operator(cat="gpu_user_annotation")]  # fmt: skip
+    with trace(tmp_path, events) as case:
+        assert case.notes(1) == [
+            "events of these categories are not understood and were left out: gpu_metrics (1), mtia_ccp_events (2)"
+        ]
+        assert case.value("SELECT COUNT(*) FROM cpu_range") == 0
+
+
+def test_overheads(tmp_path: Path) -> None:
+    events = [operator(), operator(cat="overhead", name="Lazy Function Loading"),
+              operator(cat="overhead", name="Activity Buffer Request", pid=-1, tid=0)]  # fmt: skip
+    with trace(tmp_path, events) as case:
+        assert [(row["kind"], row["thread_id"]) for row in case.rows("SELECT * FROM overhead")] == [
+            ("lazy loading", 1),
+            ("profiler", None),
+        ]
+        assert case.value("SELECT COUNT(*) FROM process") == 1
+
+
+def test_titles_in_place_of_numbers(tmp_path: Path) -> None:
+    events = [operator(pid="trainer", tid="main"), operator(pid="trainer", tid="main"), operator(pid="42", tid=" 7")]
+    with trace(tmp_path, events) as case:
+        assert case.value("SELECT COUNT(*) FROM thread") == 2
+        assert [row["name"] for row in case.rows("SELECT name FROM process ORDER BY id")] == ["trainer", None]
+        assert case.value("SELECT name FROM thread") == "main"
+
+
+def test_nanoseconds_of_large_times_are_exact(tmp_path: Path) -> None:
+    text = '[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1707417525509335.123,"dur":0.007}]'
+    with trace(tmp_path, text) as case:
+        assert tuple(case.rows("SELECT start_ns, end_ns FROM cpu_range")[0]) == (
+            1707417525509335123,
+            1707417525509335130,
+        )
+        assert case.sources[0].time_resolution_ns == 1
+
+
+def test_whole_microseconds_written_as_fractions(tmp_path: Path) -> None:
+    with trace(tmp_path, [operator(ts=3.0, dur=4.0)]) as case:
+        assert case.sources[0].time_resolution_ns == 1000
+
+
+def test_more_ranges_than_rows_become_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diag.ingest.ranges.RangeWriter.__init__.__kwdefaults__", {"expected": 0, "row_limit": 10})
+    with trace(tmp_path, [operator(ts=i) for i in range(50)]) as case:
+        assert case.value("SELECT COUNT(*) FROM cpu_range") == 0
+        assert len(load_ranges(case, 1)) == 50
+
+
+# ---- damaged traces ------------------------------------------------------------------------------------------------
+
+MANY = json.dumps({"schemaVersion": 1, "traceEvents": [operator(ts=i) for i in range(100)], "traceName": "x"}).encode()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_cut_short_keeps_its_whole_events(tmp_path: Path, share: float, packed: bool) -> None:
+    path = tmp_path / "cut.json.gz"
+    content = MANY[: int(len(MANY) * share)]
+    path.write_bytes(gzip.compress(content) if packed else content)
+    whole = content.count(b"}") - content.count(b'"traceName"')
+    with imported(path, tmp_path) as case:
+        assert case.value("SELECT COUNT(*) FROM cpu_range") == whole
+        (note,) = case.notes(1)
+        assert f"{whole} events" in note
+
+
+def test_a_truncated_gzip_keeps_its_whole_events(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json.gz"
+    packed = gzip.compress(MANY)
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    with imported(path, tmp_path) as case:
+        count = case.value("SELECT COUNT(*) FROM cpu_range")
+        assert 0 < count < 100
+        assert f"; {count} events" in case.notes(1)[0]
+
+
+def test_damage_after_the_events_is_noted(tmp_path: Path) -> None:
+    text = MANY.replace(b'"traceName": "x"', rb'"traceName": "C:\Users\x"')
+    with trace(tmp_path, text.decode()) as case:
+        assert case.value("SELECT COUNT(*) FROM cpu_range") == 100
+        assert case.notes(1) == ["what follows the events in the file is damaged or missing and was left out"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (gzip.compress(b""), "is empty"),
+        (b" \n ", "is empty"),
+        (b"hello", "is not JSON"),
+        (b"\xff\xfe[\x00", "is not JSON"),
+        (b"{}", "traceEvents"),
+        (b'{"traceEvents": 5}', "traceEvents"),
+        (b'{"schemaVersion": 1', "ends too early"),
+        (b'{"a" 1}', "colon"),
+        (b"\x1f\x8b" + b"garbage" * 9, "damaged gzip"),
+        (gzip.compress(MANY)[:60] + b"\xff" * 60, "damaged gzip"),
+        (MANY.replace(b'"ts": 50', b'"ts": NaN'), "NaN"),
+        (MANY.replace(b'"ts": 50', b'"ts": -Infinity'), "Infinity"),
+        (MANY.replace(b'"ts": 50', b'"ts": inf'), "expecting value"),
+        (b'{"x": NaN, "traceEvents": []}', "NaN"),
+        (MANY.replace(b'"ts": 50', b'"ts" 50'), "expecting"),
+        (b'[{"ph": "X", "args": ' + b'{"a":' * 100_000, "nested too deeply"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'[{"name": "' + b"x" * (20 << 20), "more than 16 MB"),
+        (b'{"name": "' + b"x" * (20 << 20) + b'"}', "more than 16 MB"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_and_why(tmp_path: Path, content: bytes, words: str) -> None:
+    assert words in refused(tmp_path, content)
+
+
+def test_a_zip_bomb_is_refused_by_the_bound(tmp_path: Path) -> None:
+    bomb = zlib.compressobj(9, wbits=31)
+    content = b"".join(bomb.compress(b"[" + b" " * (1 << 20)) for _ in range(64)) + bomb.flush()
+    message = refused(tmp_path, content, Bounds(plain_bytes=16 << 20))
+    assert str(16 << 20) in message
+    assert "--max-size" in message
+
+
+def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
+    file = InputFile(tmp_path / "none", tmp_path / "none", "kineto", "", 0)
+    with Case.create(tmp_path / "c.diag") as case, pytest.raises(InputError, match="Cannot read"):
+        kineto.read(file, case)
+
+
+def test_the_input_and_its_folder_stay_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "input"
+    folder.mkdir()
+    path = folder / "a.json"
+    path.write_bytes(MANY)
+    path.chmod(0o400)
+    with imported(path, tmp_path):
+        pass
+    assert path.read_bytes() == MANY
+    assert list(folder.iterdir()) == [path]
+
+
+# ---- small functions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "answer"),
+    [
+        (b'{"schemaVersion": 1, "traceEvents": [', True),
+        (b'\xef\xbb\xbf{"traceEvents": [', True),
+        (b'\n[\n {"name": "x", "ph": "X", "ts": 1}]', True),
+        (b'{"deviceProperties": [', True),
+        (b'[{"benchmark": "serving"}]', False),
+        (b'{"request_rate": 5}', False),
+        (b"SQLite format 3\x00", False),
+        (b"", False),
+    ],
+)
+def test_what_looks_like_kineto(head: bytes, answer: bool) -> None:
+    assert kineto.looks_like_kineto(head) is answer
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "memory"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", "h2d", ("pageable", "device")),
+        ("Memcpy PtoP (Device -> Device)", "p2p", ("device", "device")),
+        ("Memcpy DtoA (Device Static -> Array)", "d2a", ("device", "array")),
+        ("Memcpy Unknown (Unknown -> Managed Static)", "unknown", ("unknown", "managed")),
+        ("CopyHostToDevice", "h2d", (None, None)),
+        ("Memset (Managed)", "unknown", (None, "managed")),
+    ],
+)
+def test_names_of_copies(name: str, kind: str, memory: tuple[str | None, str | None]) -> None:
+    assert copy_kind(name) == kind
+    assert memory_kinds(name) == memory
+
+
+def test_names_of_synchronisations_and_overheads() -> None:
+    names = ("Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync", "else")
+    assert [sync_kind(name) for name in names] == ["event", "stream wait", "stream", "context", "unknown"]
+    assert overhead_kind("Runtime Triggered Module Loading") == "module loading"
+    assert overhead_kind("Command Buffer Full") == "command buffer full"
+    assert overhead_kind("Instrumentation") == "profiler"

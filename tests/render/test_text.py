@@ -1,0 +1,157 @@
+"""The report for a terminal: it fits, it is safe, and it says what matters in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from diag.render import RENDERERS, render_text
+from diag.render.layout import cells
+from diag.rules.finding import Clear, Subject
+from diag.rules.report import Report, Verdict
+
+NAMES = {
+    "long": "void gemm<" + "float, " * 285 + ">",
+    "unbroken": "k" * 2_000,
+    "wide": "行列積カーネル " * 100,
+    "escape": "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\n\r\x00",
+    "surrogate": "caf\udce9\ud800",
+    "marks": "e" + "\u0301" * 2_000,
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("width", [24, 33, 80, 132, 300])
+def test_no_line_is_wider_than_asked_for(any_report: Report, width: int) -> None:
+    for in_full in (False, True):
+        for line in render_text(any_report, width=width, explain_all=in_full).split("\n"):
+            assert cells(line) <= width, line
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [24, 80])
+def test_no_name_breaks_the_page(hostile: Callable[[str], Report], name: str, width: int) -> None:
+    text = render_text(hostile(NAMES[name]), width=width, explain_all=True)
+    for line in text.split("\n"):
+        assert cells(line) <= width, line
+        assert line.isprintable(), repr(line)
+    text.encode("utf-8")
+
+
+def test_color_changes_nothing_but_color(any_report: Report) -> None:
+    colored = render_text(any_report, color=True)
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == render_text(any_report)
+
+
+def test_the_verdict_comes_first_and_the_rest_in_order(report: Report) -> None:
+    text = render_text(report)
+    assert text.startswith(report.verdict.title)
+    headings = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert headings[1:] == [
+        "Why",
+        "What to do",
+        "What would refute it",
+        "What could be won at most",
+        "Also found",
+        "Devices",
+        "Copies",
+        "Hottest kernels, by share of kernel time",
+        "Ranges",
+        "Cannot tell",
+        "Clear",
+        "Read",
+    ]
+
+
+def test_evidence_is_aligned_and_has_units(report: Report) -> None:
+    text = render_text(report)
+    assert (
+        "  idle           36.0 ms\n  gaps                 9\n  of the window   37.5 %\n  first range    step #\n"
+        in text
+    )
+
+
+def test_every_finding_can_be_asked_for(report: Report) -> None:
+    for text in (render_text(report), render_text(report, explain_all=True)):
+        assert all(finding.id in text for finding in report.findings)
+
+
+def test_bounds_are_called_bounds_and_overlaps_are_told(report: Report) -> None:
+    text = " ".join(render_text(report).split())
+    assert "At most 6.0 ms could be won, 6.2 % of the window." in text
+    assert f"Partly the same device time as {report.findings[0].id}: do not add them up." in text
+
+
+def test_a_reason_is_given_once_for_all_its_rules(report: Report) -> None:
+    text = render_text(report)
+    assert text.count("CPU samples were not captured") == 1
+    assert "  host.hot, host.os_calls: CPU samples were not captured" in text
+
+
+def test_in_full_every_number_opens_to_formula_and_query(report: Report) -> None:
+    text = render_text(report, explain_all=True)
+    assert text.count("  idle = window - union of all GPU operations\n    SELECT start_ns FROM gpu_op\n") == 2
+
+
+def test_a_host_report_has_no_device_tables(host_report: Report) -> None:
+    text = render_text(host_report)
+    assert "Devices" not in text
+    assert "Hottest" not in text
+    assert "idle.gpu: the capture has no GPU work" in text
+
+
+def test_two_devices_are_told_apart(two_devices: Report) -> None:
+    text = render_text(two_devices)
+    assert "GPU 1, pid 77 [" in text
+    assert "Hottest kernels on GPU 0, pid 9946, by share of kernel time" in text
+    assert "transfer.pageable (GPU 1, pid 77)" in text
+    assert "transfer.pageable (GPU 0, pid 9946): too few operations" in text
+    assert "Busy is an upper bound, as each CUDA graph launch is one row: GPU 1, pid 77." in text
+    assert "Exposed communication on GPU 1, pid 77:" in text
+
+
+def test_the_same_on_many_devices_is_told_once(two_devices: Report) -> None:
+    lead, same = two_devices.findings
+    more = [replace(same, subject=Subject(source=1, process=77, device=1, stream=stream)) for stream in (7, 8)]
+    text = render_text(replace(two_devices, findings=[lead, same, *more]))
+    assert text.count("For 35.0 ms of it") == 2
+    assert all(finding.id in text for finding in more)
+
+
+def test_what_was_not_captured_is_no_zero(report: Report) -> None:
+    (source,) = report.sources
+    text = render_text(replace(report, sources=[replace(source, capabilities={"kernel": 10, "copy": None})]))
+    row = next(line for line in text.splitlines() if line.startswith("  GPU 0"))
+    assert row.split()[-6:] == ["52.1", "%", "-", "0", "%"][-6:] or " - " in row
+
+
+def test_a_report_without_findings_is_short(report: Report) -> None:
+    calm = replace(
+        report,
+        verdict=Verdict("Nothing stands out", "The GPU is busy.", None),
+        findings=[],
+        overlaps={},
+        clear=[Clear(Subject(source=1), "idle.gpu")],
+    )
+    text = render_text(calm)
+    assert text.startswith("Nothing stands out\n  The GPU is busy.\n\nDevices\n")
+
+
+def test_long_lists_are_cut_and_counted(report: Report) -> None:
+    many = [replace(report.findings[1], title=f"finding {i}", level="info") for i in range(9)]
+    text = render_text(replace(report, findings=[report.findings[0], *many]), top=3)
+    assert "finding 2" in text
+    assert "finding 3" not in text
+    assert "  6 more findings: transfer.pageable (6)." in text
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_all_renderers_end_with_one_newline_and_repeat_themselves(any_report: Report, name: str) -> None:
+    text = RENDERERS[name](any_report)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    assert text == RENDERERS[name](any_report)

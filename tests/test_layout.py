@@ -1,0 +1,118 @@
+"""The rules of the tree: links, one import root, dependencies that point one way."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+LINKED = ("kernels", "probes", "rules", "tui")
+"""Folders of the root that are imported through a link in diag/."""
+
+MAY_NOT_IMPORT = {
+    "store": {"timeline", "model", "ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "model": {"store", "timeline", "ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "timeline": {"ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "ingest": {"rules", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "rules": {"ingest", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "render": {"ingest", "tui", "cli", "collect", "probes", "kernels"},
+    "tui": {"cli", "probes", "kernels"},
+    "collect": {"rules", "render", "tui", "cli"},
+    "probes": {"ingest", "rules", "render", "tui", "cli"},
+    "kernels": {"store", "timeline", "ingest", "rules", "render", "tui", "cli", "collect", "probes"},
+}
+"""cli, tui, render → rules → timeline, model → store; ingest → store; collectors and probes know no rules."""
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files of some folders of the root, each once: under its own folder, not under a link to it."""
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return sorted({file.resolve() for file in files})
+
+
+def imported_modules(file: Path) -> Iterator[tuple[int, str]]:
+    """(line, module) of each import in a file; `from a import b` counts as a and as a.b."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, name.name) for name in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield node.lineno, module
+                yield from ((node.lineno, f"{module}.{name.name}") for name in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module" | "__import__"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield node.lineno, module
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_each_linked_folder_is_a_relative_link_to_its_neighbour(name: str) -> None:
+    link = ROOT / "diag" / name
+    assert link.is_symlink()
+    assert str(link.readlink()) == f"../{name}"
+    assert link.is_dir()
+
+
+def test_diag_holds_no_other_links() -> None:
+    links = {path.name for path in (ROOT / "diag").rglob("*") if path.is_symlink()}
+    assert links == set(LINKED)
+
+
+def test_linked_folders_are_imported_through_diag_only() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line}: {module}"
+        for file in python_files("diag", "tests", "examples", *LINKED)
+        for line, module in imported_modules(file)
+        if module.split(".")[0] in LINKED
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_the_installation_offers_no_other_import_root(name: str, tmp_path: Path) -> None:
+    code = f"from importlib.util import find_spec; print(find_spec({name!r}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert str(ROOT) not in found
+
+
+def test_tests_do_not_see_the_linked_folders_either() -> None:
+    assert str(ROOT) not in sys.path, "run `pytest`, not `python -m pytest`, which puts the current folder on the path"
+    assert str(ROOT / "tests") not in sys.path
+
+
+@pytest.mark.parametrize("layer", MAY_NOT_IMPORT)
+def test_dependencies_point_one_way(layer: str) -> None:
+    wrong = sorted(
+        {
+            f"{file.relative_to(ROOT)}:{line}: {module}"
+            for file in python_files(layer if layer in LINKED else f"diag/{layer}")
+            for line, module in imported_modules(file)
+            if module.startswith("diag.") and module.split(".")[1] in MAY_NOT_IMPORT[layer]
+        }
+    )
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("source", "modules"),
+    [
+        ("import rules.idle", ["rules.idle"]),
+        ("from rules import idle", ["rules", "rules.idle"]),
+        ("def f():\n    from diag import rules as r", ["diag", "diag.rules"]),
+        ("from . import rules", []),
+        ("import importlib\nimportlib.import_module('tui.app')", ["importlib", "tui.app"]),
+    ],
+)
+def test_imports_are_found(source: str, modules: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(source)
+    assert [module for _, module in imported_modules(file)] == modules

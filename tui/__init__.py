@@ -1,0 +1,1 @@
+"""The terminal UI: screens and widgets over a case."""
