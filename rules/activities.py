@@ -14,7 +14,7 @@ import numpy as np
 
 from diag.store.case import Case
 from diag.timeline.host import HostThread
-from diag.timeline.intervals import Intervals
+from diag.timeline.intervals import Integers, Intervals, Times
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def activity_of_range(name: str) -> Activity | None:
 
 
 def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:
-    """The activity of a stack and the frame that tells it. Frames come leaf first; unresolved addresses tell nothing."""
+    """The activity of a stack (frames leaf first) and the frame that tells it; unresolved addresses tell nothing."""
     for frame in frames:
         for activity in activities():
             if activity.in_symbols.search(frame):
@@ -107,12 +107,7 @@ def longest_cuda_calls(case: Case, thread: HostThread, when: Intervals, *, most:
 
 
 def _longest(
-    case: Case,
-    name_ids: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    starts_ns: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    ends_ns: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    when: Intervals,
-    most: int,
+    case: Case, name_ids: Integers, starts_ns: Times, ends_ns: Times, when: Intervals, most: int
 ) -> list[tuple[str, int]]:
     inside_ns = when.measure_within(starts_ns, ends_ns)
     names, index = np.unique(name_ids, return_inverse=True)

@@ -77,12 +77,7 @@ def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
 
 
 def _same_time(a: Finding, b: Finding) -> bool:
-    same = (a.subject.source, a.subject.process, a.subject.device) == (
-        b.subject.source,
-        b.subject.process,
-        b.subject.device,
-    )
-    return same and bool(a.extent & b.extent)
+    return a.subject.same_device(b.subject) and bool(a.extent & b.extent)
 
 
 # ---- scope ---------------------------------------------------------------------------------------------------------
@@ -97,7 +92,7 @@ def _traces(case: Case, options: AnalysisOptions) -> Iterator[Trace]:
         yield Trace(case, source, scope) if scope is not None else trace
     if not found:
         asked = f"--range {options.range_name!r}" if options.range_name else f"--window {options.window!r}"
-        raise UsageError(f"{asked} matches nothing in this case. See the ranges with: diag query CASE \"{_LIST_RANGES}\"")
+        raise UsageError(f'{asked} matches nothing in this case. See the ranges with: diag query CASE "{_LIST_RANGES}"')
 
 
 def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
@@ -145,4 +140,3 @@ def _nanoseconds(match: re.Match[str]) -> int:
 
 
 _LIST_RANGES = "SELECT text FROM name JOIN cpu_range ON name_id = name.id GROUP BY 1"
-

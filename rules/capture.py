@@ -36,8 +36,8 @@ def lost_events(trace: Trace, limits: Limits) -> Iterator[Answer]:
     listed = ", ".join(dict.fromkeys(kinds))
     yield Finding(
         title="The profiler may have lost events",
-        claim=f"The profiler warns that not all events may have been collected: {listed}. Idle time and counts are then "
-        "upper and lower bounds.",
+        claim=f"The profiler warns that not all events may have been collected: {listed}. "
+        "Idle time is then an upper bound, and counts are lower bounds.",
         subject=subject,
         level="info",
         confidence="low",
@@ -111,7 +111,7 @@ def _costly(device: DeviceTimeline, cost: Intervals, share: float) -> Finding:
         subject=subject_of(device),
         share=share,
         level="info",
-        counterfactual="Without the profiler the run would be up to this much shorter; this is no gain for the program.",
+        counterfactual="Without the profiler the run would be up to this much shorter: no gain for the program.",
         evidence=[Evidence("profiler's own work", cost.measure_ns, "ns", "union of its overhead rows in the window")],
         refute="Time the program without the profiler: if it takes as long, this cost was hidden.",
         next=["Capture fewer kinds of events, or a shorter stretch after warming up."],

@@ -53,7 +53,7 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
         subject=main.subject,
         share=share,
         recoverable_ns=time.measure_ns,
-        counterfactual=f"With every batch ready in time the run would be at most {units.time(time.measure_ns)} shorter.",
+        counterfactual=f"With every batch ready the run would be at most {units.time(time.measure_ns)} shorter.",
         evidence=[
             Evidence("in the data loader", time.measure_ns, "ns", "union of its ranges on the main thread", main.sql),
             Evidence("window", main.window_ns, "ns", "first start to last end of the main thread's ranges"),
@@ -146,7 +146,9 @@ def os_calls(trace: Trace, limits: Limits) -> Iterator[Answer]:
         recoverable_ns=time.measure_ns,
         confidence="medium",
         counterfactual=f"Were they free, the run would be at most {units.time(time.measure_ns)} shorter.",
-        evidence=[Evidence(f"in {name}()", ns, "ns", "union of these calls on the main thread") for name, ns in longest],
+        evidence=[
+            Evidence(f"in {name}()", ns, "ns", "union of these calls on the main thread") for name, ns in longest
+        ],
         refute="Serve the same data from memory: if the run takes as long, the calls were not the limit.",
         next=["See who calls it: the sampled stacks of these calls, or py-spy dump --native while it runs."],
         extent=time,

@@ -18,6 +18,9 @@ from diag.timeline.idle import IdleAccount
 from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 
+LEAST_SAMPLE_SHARE = 0.2
+"""An activity is named by samples only if every fifth of them tells it; the rest may be unresolved."""
+
 
 @device_rule("idle.gpu")
 def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
@@ -26,8 +29,8 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
     Asks      What share of the window has no work on the device, and what was the host doing meanwhile?
     Decides   idle = window - union(kernels, copies, memsets, graph launches). Each idle nanosecond gets one cause: for
               a gap [e, s) ended by an operation whose launching call L began at L.start, [e, min(L.start, s)) is *host
-              late*; the rest is *launch latency* if L.start >= e, else *device side*; without L *not captured*. Host-late
-              time is divided by the launching thread's own state (off the CPU, in a CUDA call, in an OS call, running)
+              late*; the rest is *launch latency* if L.start >= e, else *device side*; without L *not captured*.
+              Host-late time is divided by the launching thread's own state (off the CPU, in a CUDA call, in an OS call, running)
               and laid over its ranges and samples. Fires at `share`.
     Matters   An idle device does nothing for its price; host-late time is work that could overlap with the device.
     Do        Do what the named range or function says: prefetch, move input and output to another thread, launch ahead,
@@ -50,11 +53,20 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         confidence="high" if account.not_captured.measure_ns < 0.1 * account.idle.measure_ns else "medium",
         counterfactual=f"Without the {main_cause} part the window would be at most {units.time(main_time.measure_ns)} "
         f"({units.share(device.share(main_time))}) shorter.",
-        evidence=list(_evidence(device, account, host)),
+        evidence=list(_evidence(trace, device, account, host)),
         refute=_refute(host),
         next=list(_next_steps(main_cause, host)),
         extent=main_time,
     )
+
+
+@dataclass(frozen=True)
+class Bystander:
+    """Another thread whose OS call covers most of the idle time without being its cause."""
+
+    tid: int
+    call: str
+    share_of_idle: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +75,7 @@ class _HostStory:
 
     thread: HostThread
     late: Intervals
+    idle: Intervals
     long_gaps: Intervals
     states: ThreadStates
     covers: Sequence[RangeCover]
@@ -71,14 +84,28 @@ class _HostStory:
     os_calls: Sequence[tuple[str, int]]
     cuda_calls: Sequence[tuple[str, int]]
     synchronising_ns: int
+    bystander: Bystander | None
 
     @property
     def activity(self) -> activities.Activity | None:
-        """What the thread was busy with, by its samples or else by the name of the range that fits."""
-        if self.sampled and self.sampled[0].share >= 0.2:
-            return self.sampled[0].activity
+        """What the thread was busy with, by its samples or else by the name of a range that fits."""
         named = (activities.activity_of_range(cover.pattern) for cover in self.covers)
-        return next((activity for activity in named if activity), None)
+        return self.sampled_activity or next((activity for activity in named if activity), None)
+
+    @property
+    def sampled_activity(self) -> activities.Activity | None:
+        tells = self.sampled and self.sampled[0].share >= LEAST_SAMPLE_SHARE
+        return self.sampled[0].activity if tells else None
+
+    @property
+    def where(self) -> str | None:
+        """The range pattern that covers at least half of the host-late time."""
+        most = max(self.covers, key=lambda cover: cover.covered_ns, default=None)
+        return most.pattern if most and 2 * most.covered_ns >= self.late.measure_ns else None
+
+    @property
+    def mostly_running(self) -> bool:
+        return 2 * self.states.running.measure_ns >= self.late.measure_ns
 
 
 def _explain_host(trace: Trace, account: IdleAccount, limits: Limits) -> _HostStory | None:
@@ -89,10 +116,11 @@ def _explain_host(trace: Trace, account: IdleAccount, limits: Limits) -> _HostSt
     states = states_within(thread, late)
     covers = cover_by_ranges(thread, late, least_share=limits["named_share"])
     long_gaps = longest_gaps(account.idle)
-    covered = sum((cover.covered & long_gaps).measure_ns for cover in covers[:1])
+    covered = sum((cover.ranges & long_gaps).measure_ns for cover in covers[:1])
     return _HostStory(
         thread=thread,
         late=late,
+        idle=account.idle,
         long_gaps=long_gaps,
         states=states,
         covers=covers,
@@ -101,7 +129,19 @@ def _explain_host(trace: Trace, account: IdleAccount, limits: Limits) -> _HostSt
         os_calls=activities.longest_os_calls(trace.case, thread, late),
         cuda_calls=activities.longest_cuda_calls(trace.case, thread, states.cuda_call),
         synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
+        bystander=_bystander(trace, thread, account),
     )
+
+
+def _bystander(trace: Trace, launching: HostThread, account: IdleAccount) -> Bystander | None:
+    """A background thread that sits in an OS call meanwhile: tempting to blame, but nobody waits for it."""
+    found = []
+    for thread in trace.threads.values():
+        if thread.process_id == launching.process_id and thread is not launching:
+            for call, ns in activities.longest_os_calls(trace.case, thread, account.idle, most=1):
+                found.append(Bystander(thread.tid, call, ns / account.idle.measure_ns))
+    most = max(found, key=lambda bystander: bystander.share_of_idle, default=None)
+    return most if most and most.share_of_idle >= 0.5 else None
 
 
 def longest_gaps(idle: Intervals) -> Intervals:
@@ -127,9 +167,13 @@ def _main_cause(account: IdleAccount) -> tuple[str, Intervals]:
 
 def _title(cause: str, host: _HostStory | None) -> str:
     if cause == "host-late" and host:
-        what = host.activity.label if host.activity else None
-        where = f"in '{host.covers[0].pattern}'" if host.covers else None
-        return "GPU starved by the host: " + (" ".join(filter(None, (what, where))) or "it launches too late")
+        where = host.where
+        if host.sampled_activity:
+            return f"GPU starved by the host, {host.sampled_activity.label}" + (f" in '{where}'" if where else "")
+        if where is None:
+            return "GPU starved: the host launches too late"
+        named = activities.activity_of_range(where)
+        return f"GPU starved by {named.label}" if named else f"GPU starved by the host inside '{where}'"
     return {
         "launch-latency": "GPU idle between launch and start",
         "device-side": "GPU idle though work was launched: it waits for events, other streams or dispatch",
@@ -138,38 +182,54 @@ def _title(cause: str, host: _HostStory | None) -> str:
 
 
 def _claim(device: DeviceTimeline, account: IdleAccount, host: _HostStory | None) -> Iterator[str]:
-    idle_ns = account.idle.measure_ns
     yield (
         f"The GPU idles {units.share(device.share(account.idle))} of the window "
-        f"({units.time(idle_ns)} of {units.time(device.window_ns)})."
+        f"({units.time(account.idle.measure_ns)} of {units.time(device.window_ns)})."
     )
     if host is None:
         return
+    gaps = host.long_gaps
     yield (
         f"For {units.time(account.host_late.measure_ns)} of it the host had not yet launched the next operation; "
-        f"{units.count(len(host.long_gaps), 'gap')} of {units.time(int(host.long_gaps.lengths_ns.min()))} or longer "
-        f"{'makes' if len(host.long_gaps) == 1 else 'make'} {units.time(host.long_gaps.measure_ns)}"
+        f"{units.count(len(gaps), 'gap')} of {units.time(int(gaps.lengths_ns.min()))} or longer "
+        f"{'makes' if len(gaps) == 1 else 'make'} {units.time(gaps.measure_ns)}"
         + (f", {units.share(host.cover_of_long_gaps)} of it inside '{host.covers[0].pattern}'." if host.covers else ".")
     )
-    if host.sampled and host.activity is host.sampled[0].activity:
+    for cover in host.covers:
+        if (activity := activities.activity_of_range(cover.pattern)) is not None:
+            label = activity.label[:1].upper() + activity.label[1:]
+            covered = units.time((cover.ranges & host.idle).measure_ns)
+            yield f"{label} ('{cover.pattern}') covers {covered} of the {units.time(host.idle.measure_ns)}."
+    if host.sampled_activity:
         top = host.sampled[0]
         yield (
             f"The launching thread {host.thread.tid} was {top.activity.label} there "
             f"({top.count} of {top.of} samples: {', '.join(top.symbols)})."
         )
-    for cover in host.covers:
-        activity = activities.activity_of_range(cover.pattern)
-        if activity is not None:
-            yield f"{_capital(activity.label)} ('{cover.pattern}') covers {units.time(cover.covered_ns)} of it."
+    yield " ".join(_not_the_cause(host))
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _not_the_cause(host: _HostStory) -> Iterator[str]:
+    waits = [f"synchronisation {units.time(host.synchronising_ns)}"]
+    waits += [f"{name}() {units.time(ns)}" for name, ns in host.os_calls[:1]]
+    yield f"It was not waiting: {', '.join(waits)}." if host.mostly_running else f"Of it: {', '.join(waits)}."
+    if host.bystander:
+        yield (
+            f"{host.bystander.call}() of thread {host.bystander.tid} covers "
+            f"{units.share(host.bystander.share_of_idle)} of the idle time too, "
+            "but nothing shows the launching thread waiting for it."
+        )
 
 
-def _evidence(device: DeviceTimeline, account: IdleAccount, host: _HostStory | None) -> Iterator[Evidence]:
+def _evidence(
+    trace: Trace, device: DeviceTimeline, account: IdleAccount, host: _HostStory | None
+) -> Iterator[Evidence]:
     rows = _OPERATIONS.format(source=device.source_id, process=device.process_id, device=device.device)
     yield Evidence("idle", account.idle.measure_ns, "ns", "window - union of all GPU operations", rows)
+    if trace.tick_ns > 1:
+        below = account.idle.lengths_ns[account.idle.lengths_ns < 2 * trace.tick_ns].sum()
+        ticks = f"gaps shorter than two ticks of the trace ({units.time(2 * trace.tick_ns)}): may be rounding"
+        yield Evidence("idle below two ticks", int(below), "ns", ticks)
     for label, time, formula in (
         ("host late", account.host_late, "gap start to the launching call's start"),
         ("launch latency", account.launch_latency, "launching call's start to gap end, when it began in the gap"),
@@ -195,7 +255,10 @@ def _evidence(device: DeviceTimeline, account: IdleAccount, host: _HostStory | N
     )
     for cover in host.covers:
         yield Evidence(
-            f"inside '{cover.pattern}'", cover.covered_ns, "ns", f"host-late time covered by {cover.count} ranges"
+            f"idle inside '{cover.pattern}'",
+            (cover.ranges & account.idle).measure_ns,
+            "ns",
+            f"idle time covered by {cover.count} ranges of the launching thread",
         )
     for name, ns in host.os_calls:
         yield Evidence(f"in {name}()", ns, "ns", f"host-late time of thread {host.thread.tid} inside this OS call")
@@ -207,8 +270,8 @@ def _evidence(device: DeviceTimeline, account: IdleAccount, host: _HostStory | N
 
 def _refute(host: _HostStory | None) -> str:
     if host and host.covers:
-        return f"Take the work out of '{host.covers[0].pattern}' for one run: if the gaps stay as long, it was not the cause."
-    return "Launch the same work ahead of time (or replay it as a CUDA graph): if the gaps stay, the host was not the cause."
+        return f"Take the work out of '{host.covers[0].pattern}' for one run: if the gaps stay, it was not the cause."
+    return "Launch the same work ahead of time, or replay it as a CUDA graph: if the gaps stay, it was not the host."
 
 
 def _next_steps(cause: str, host: _HostStory | None) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from diag.model import units
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
@@ -51,7 +53,7 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
             Evidence("median", top.median_ns, "ns", "median duration"),
             Evidence("longest", top.max_ns, "ns", "largest duration"),
         ],
-        refute="Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden behind other work.",
+        refute="Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden.",
         next=[
             f"ncu --set full --kernel-name regex:{_regex_for(top.short_name)} --launch-count 5 YOUR COMMAND",
         ],
@@ -60,7 +62,7 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
 
 
 def _name_id(device: DeviceTimeline, name: str) -> int:
-    return next(i for i in set(device.ops.name_id.tolist()) if device.names.get(i) == name)
+    return next(int(i) for i in np.unique(device.ops.name_id) if device.names.get(int(i)) == name)
 
 
 def _regex_for(short_name: str) -> str:

@@ -55,8 +55,12 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
         counterfactual=f"With launches that cost nothing the window would be at most {units.time(paced.measure_ns)} "
         "shorter.",
         evidence=[
-            Evidence("launches into an empty queue", empty, "share", "launching call's start >= end of all earlier work"),
-            Evidence("time between launches", period_ns, "ns", "median difference of launching calls' starts, per thread"),
+            Evidence(
+                "launches into an empty queue", empty, "share", "launching call's start >= end of all earlier work"
+            ),
+            Evidence(
+                "time between launches", period_ns, "ns", "median difference of launching calls' starts, per thread"
+            ),
             Evidence("kernel duration", median_ns, "ns", "median"),
             Evidence("gaps paced by launching", paced.measure_ns, "ns", "host late or launch latency, short gaps only"),
         ],
@@ -75,7 +79,8 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
 
     Asks      Is the queue of the device full, so that the host waits to launch and not the other way round?
     Decides   Fires when the driver reported a full command buffer, or when `queued_share` of the operations were
-              launched while earlier work of the device was still running.
+              launched while earlier work of the device was still running; in both cases only while host-late idle time
+              stays below `late_share` of the window.
     Matters   It is good news about the host: making its code faster cannot make this run faster.
     Do        Look at what the device itself does: copies, kernels, their order.
     Refute    Delay the host a little (a microsecond per launch): if the run gets slower, it was not ahead.
@@ -86,7 +91,8 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
         yield CannotTell(subject_of(device), "no operation in the window has a launching call in the trace")
         return
     queued = float(_was_queued(device)[launched].mean()) if launched.any() else 0.0
-    if not full and queued < limits["queued_share"]:
+    late = device.share(trace.idle_of(device).host_late)
+    if late >= limits["late_share"] or (not full and queued < limits["queued_share"]):
         yield Clear(subject_of(device))
         return
     n_full = trace.overhead_count(device.process_id, "command buffer full")

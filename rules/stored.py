@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from diag import __version__
+from diag.errors import DiagError
 from diag.rules import thresholds
 from diag.rules.analysis import AnalysisOptions, analyse
+from diag.rules.finding import Finding
 from diag.rules.report import Report
 from diag.store.case import Case
 from diag.timeline.intervals import Intervals
@@ -31,6 +35,18 @@ def report_of(case: Case, options: AnalysisOptions) -> Report:
         with suppress(sqlite3.OperationalError):  # the disk is full or another process writes: the report is not lost
             case.db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (key, _encoded(report)))
     return report
+
+
+def stored_finding(cases: Iterable[Path], finding_id: str) -> Finding | None:
+    """A finding by its id from the reports that these cases keep; cases that cannot be read are passed over."""
+    for path in cases:
+        with suppress(DiagError), Case.open(path) as case:
+            for (body,) in case.db.execute("SELECT body FROM report"):
+                with suppress(msgspec.DecodeError):
+                    report = msgspec.json.decode(body, type=Report, dec_hook=_decode)
+                    if found := next((f for f in report.findings if f.id == finding_id), None):
+                        return found
+    return None
 
 
 def _encoded(report: Report) -> str:

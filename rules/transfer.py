@@ -56,7 +56,7 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         counterfactual=f"Perfect overlap with the kernels would win {units.time(overlap_ns)} at most, for the copies "
         f"alone take {units.time(device.link_copy_time.measure_ns)}; only moving less wins more.",
         evidence=[*_copy_evidence(device), *_overlap_evidence(device, exposed, overlap_ns)],
-        refute="Skip the copies for one run (reuse what is on the device): if the window stays as long, they were hidden.",
+        refute="Skip the copies for one run (reuse what is on the device): if the window stays, they were hidden.",
         next=[
             f"Move less: keep on the device what is copied again and again ({units.size(top.bytes)} in this window), "
             "or use a smaller type.",
@@ -132,8 +132,8 @@ def _copy_evidence(device: DeviceTimeline) -> Iterator[Evidence]:
     for group in device.copies:
         yield _evidence_of(group, device)
         if group.crosses_link and group.bytes >= 1 << 20:
-            value = group.bytes * 1e9 / group.busy_ns
-            yield Evidence(f"rate {group.kind} {group.src}→{group.dst}", value, "bytes/s", "bytes / union of the copies")
+            label = f"rate {group.kind} {group.src}→{group.dst}"
+            yield Evidence(label, group.bytes * 1e9 / group.busy_ns, "bytes/s", "bytes / union of the copies")
 
 
 def _evidence_of(group: Copies, device: DeviceTimeline) -> Evidence:

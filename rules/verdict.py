@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from diag.model import units
 from diag.rules.finding import Clear, Finding, Subject
@@ -21,18 +21,12 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     return Verdict(title, " ".join(filter(None, (top.claim, agreement))), top.id)
 
 
-def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Sequence[str]:
+def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Iterator[str]:
     """What the same subject is shown not to suffer from."""
-    of_device = (subject.source, subject.process, subject.device)
-    excluded = []
-    if any(c.rule == "idle.gpu" and (c.subject.source, c.subject.process, c.subject.device) == of_device for c in clear):
-        excluded.append("not idle")
-    if any(
-        f.rule == "launch.back_pressure" and (f.subject.source, f.subject.process, f.subject.device) == of_device
-        for f in findings
-    ):
-        excluded.append("not CPU-bound")
-    return excluded
+    if any(answer.rule == "idle.gpu" and answer.subject.same_device(subject) for answer in clear):
+        yield "not idle"
+    if any(finding.rule == "launch.back_pressure" and finding.subject.same_device(subject) for finding in findings):
+        yield "not CPU-bound"
 
 
 def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> str:
@@ -42,8 +36,10 @@ def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[Devi
     same = [f for f in findings if f.rule == top.rule and f.subject.device is not None]
     if len(same) == len(devices):
         shares = sorted(f.share or 0.0 for f in same)
-        spread = f"{units.share(shares[0])} to {units.share(shares[-1])}"
-        return f"The same holds for all {len(devices)} devices ({spread} of their windows)."
+        low, high = units.share(shares[0]), units.share(shares[-1])
+        spread = low if low == high else f"{low} to {high}"
+        holds = "both devices" if len(devices) == 2 else f"all {len(devices)} devices"
+        return f"The same holds for {holds} ({spread} of their windows)."
     return (
         f"This speaks for GPU {top.subject.device} of process {top.subject.process}; "
         f"{len(devices) - len(same)} of {len(devices)} devices differ."
@@ -55,7 +51,8 @@ def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Seque
         busiest = max(devices, key=lambda device: device.window_ns)
         summary = (
             f"The device is busy {units.share(busiest.share(busiest.busy))} of its window of "
-            f"{units.time(busiest.window_ns)}, and no rule found time to win on the timeline. Look into the kernels next."
+            f"{units.time(busiest.window_ns)}, and no rule found time to win on the timeline. "
+            "Look into the kernels next."
         )
         hot = next((f for f in findings if f.rule == "kernels.hot"), None)
         return Verdict("No fault found on the timeline", summary, hot.id if hot else None)

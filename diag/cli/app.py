@@ -51,7 +51,7 @@ def main() -> None:
         print("diag: interrupted; nothing was kept of what was being read.", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]  # the reader went away; flushing at exit would complain again
+        sys.stdout = None  # the reader went away; flushing at exit would complain again
         sys.exit(0)
 
 

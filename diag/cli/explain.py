@@ -16,7 +16,8 @@ def explain(
         str | None, typer.Argument(metavar="[RULE|FINDING|thresholds]", help="Without it, all rules are listed.")
     ] = None,
     inputs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[INPUT...]", help="Where a finding comes from, if not the last case.")
+        list[Path] | None,
+        typer.Argument(metavar="[INPUT...]", help="Where a finding comes from, if not the last case."),
     ] = None,
 ) -> None:
     """Explain a rule, or open a finding to its formulas, SQL and rows.

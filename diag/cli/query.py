@@ -25,8 +25,12 @@ class QueryFormat(enum.StrEnum):
 
 def query(
     case_path: Annotated[Path, typer.Argument(metavar="CASE", help="A case, or any input that diag report takes.")],
-    sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="One SELECT; without it, tables are listed.")] = None,
-    format: Annotated[QueryFormat, typer.Option("--format", "-f", help="How to write the rows.")] = QueryFormat.TABLE,
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help="One SELECT; without it, tables are listed.")
+    ] = None,
+    output_format: Annotated[
+        QueryFormat, typer.Option("--format", "-f", help="How to write the rows.")
+    ] = QueryFormat.TABLE,
     limit: Annotated[int, typer.Option(min=1, help="Most rows to print as a table.")] = 100,
 ) -> None:
     """Ask a case in SQL. The case is opened read-only; exports it came from are attached as source1, source2, ...
@@ -45,7 +49,7 @@ def query(
         try:
             cursor = case.db.execute(sql or _TABLES)
             columns = [description[0] for description in cursor.description or ()]
-            _write(columns, cursor, format, limit)
+            _write(columns, cursor, output_format, limit)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise UsageError(f"SQLite: {error}. The tables are listed by: diag query {case_path}") from error
 
@@ -55,12 +59,12 @@ def _allow_reading(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
 
 
-def _write(columns: Sequence[str], rows: sqlite3.Cursor, format: QueryFormat, limit: int) -> None:
-    if format is QueryFormat.CSV:
+def _write(columns: Sequence[str], rows: sqlite3.Cursor, output_format: QueryFormat, limit: int) -> None:
+    if output_format is QueryFormat.CSV:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-    elif format is QueryFormat.JSON:
+    elif output_format is QueryFormat.JSON:
         records = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
         print(json.dumps(records, indent=1, ensure_ascii=False))
     else:

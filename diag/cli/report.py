@@ -29,7 +29,7 @@ class FailOn(enum.StrEnum):
 
 def report(
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Traces, exports, reports, or one case.")],
-    format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
+    output_format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with 1 if there is a finding of this severity or above.")
     ] = FailOn.NEVER,
@@ -71,7 +71,7 @@ def report(
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, AnalysisOptions(window, range_name, thresholds))
-    text = RENDERERS[format.value](result, width=width(), color=color(), top=top)
+    text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
     if not result.findings and not result.clear:

@@ -27,9 +27,7 @@ class ImportOptions:
 
 
 @contextmanager
-def open_inputs(
-    paths: Sequence[Path], options: ImportOptions, progress: Progress = silent
-) -> Iterator[Case]:
+def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progress = silent) -> Iterator[Case]:
     """A case that holds all inputs: the one given, the cached one, or a new one.
 
     Raises InputError when an input cannot be read; then no case is left behind.
@@ -121,4 +119,6 @@ def _copy(source: Path, target: Path) -> None:
         os.replace(part, target)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise StorageError(f"Cannot write {target}: {error.strerror}. Choose another place or free some space.") from error
+        raise StorageError(
+            f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
+        ) from error

@@ -40,7 +40,7 @@ _SPLIT = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class FileBytes:
-    """The bytes of a file, gunzipped when they are gzip, in blocks; `read_bytes` counts those taken from the file.
+    """The bytes of a file, gunzipped when they are gzip, in blocks.
 
     Raises InputError when the file cannot be read, is a damaged gzip, or unpacks to more than the bounds allow.
     A gzip file that stops early yields what it holds and sets `cut_short`.
@@ -49,7 +49,6 @@ class FileBytes:
     def __init__(self, path: Path, bounds: Bounds) -> None:
         self.path = path
         self.bounds = bounds
-        self.read_bytes = 0
         self.cut_short = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -67,7 +66,6 @@ class FileBytes:
 
     def _read(self, file: BinaryIO, size: int) -> Iterator[bytes]:
         while block := file.read(size):
-            self.read_bytes += len(block)
             yield block
 
     def _inflated(self, file: BinaryIO) -> Iterator[bytes]:

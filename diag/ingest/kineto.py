@@ -28,7 +28,7 @@ from diag.ingest.kineto_events import GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, A
 from diag.ingest.kineto_metadata import device_row, integer, literal
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
-from diag.ingest.ranges import ROW_LIMIT, RangeChunk, RangeWriter
+from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
 from diag.store.names import short_kernel_name
 from diag.timeline.ranges import KINDS, OPEN_NS
@@ -53,11 +53,10 @@ def read(file: InputFile, case: Case, *, bounds: Bounds = Bounds(), progress: Pr
     Raises InputError when the file is no JSON, has no list of events, or unpacks to more than `bounds.plain_bytes`.
     A file that is cut short is read up to there, which a note of the source says.
     """
-    content = FileBytes(file.data, bounds)
-    stream = EventStream(iter(content), Event, key="traceEvents", path=file.path)
+    stream = EventStream(iter(FileBytes(file.data, bounds)), Event, key="traceEvents", path=file.path)
     trace = _Trace(file, case)
     for chunk in stream:
-        trace.add(chunk, share_read=content.read_bytes / max(1, file.data.stat().st_size))
+        trace.add(chunk)
         progress(f"{file.path.name}: {trace.events_read} events")
     trace.finish(stream.metadata, stream.lost)
     return trace.source_id
@@ -94,7 +93,7 @@ class _Trace:
             time_resolution_ns=1000,
         )  # fmt: skip
         self.threads = Threads(case, self.source_id)
-        self.ranges: RangeWriter | None = None
+        self.ranges = RangeWriter(case, self.source_id)
         self.open_slices = OpenSlices()
         self.events_read = 0
         self.rows: Counter[str] = Counter()
@@ -109,14 +108,10 @@ class _Trace:
 
     # ---- a chunk -----------------------------------------------------------------------------------------------
 
-    def add(self, chunk: Chunk[Event], share_read: float) -> None:
-        """`share_read` is how much of the file has been taken in so far, for an early guess of how much there is."""
+    def add(self, chunk: Chunk[Event]) -> None:
         self.events_read += len(chunk.events)
         self.wrong += chunk.wrong
         slices = self._sorted_out(chunk.events)
-        if self.ranges is None:
-            count = sum(len(slices[fact]) for fact in RANGES)
-            self.ranges = RangeWriter(self.case, self.source_id, expected=_expected(count, share_read))
         for fact in known.FACTS:
             if slices[fact]:
                 self._add_slices(fact, slices[fact])
@@ -184,7 +179,6 @@ class _Trace:
         return _Slices(events, start, np.where(is_open, OPEN_NS, start + np.where(good, duration, 0))).select(good)
 
     def _add_ranges(self, fact: str, slices: _Slices) -> None:
-        assert self.ranges is not None
         if fact == "python":
             # Beside functions of known threads, those of none come from another one, as the stack of a waiting thread.
             self.python_has_threads = self.python_has_threads or any(event.pid != 0 for event in slices.events)
@@ -332,8 +326,7 @@ class _Trace:
     def finish(self, metadata: Mapping[str, Any], lost: str | None) -> None:
         for event_list in _by_fact(self.open_slices.remaining()).items():
             self._add_slices(*event_list)
-        if self.ranges:
-            self.ranges.finish()
+        self.ranges.finish()
         if self.has_flows:
             self._link_by_flows()
         self._settle_processes()
@@ -440,16 +433,6 @@ _CAPABILITIES = (
     "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
     "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes",
 )  # fmt: skip
-
-
-def _expected(count: int, share_read: float) -> int:
-    """Ranges of the whole file, judged by the first chunk, which has `count`; 0 unless far above the limit of rows.
-
-    Storing rows only to move them to columns later costs time. But ranges that fit must stay rows, and operators come
-    first in a trace: by its first chunk a file seems to have up to two or three times as many as it has.
-    """
-    estimate = int(count / max(share_read, 1e-6))
-    return estimate if estimate > 3 * ROW_LIMIT else 0
 
 
 def _by_fact(events: Iterable[Event]) -> dict[str, list[Event]]:

@@ -105,4 +105,4 @@ def _open_ranges(case: Case, source_id: int) -> int:
     return int(case.value("SELECT COUNT(*) FROM cpu_range WHERE source_id = ? AND end_ns IS NULL", (source_id,)))
 
 
-_STRING = "(SELECT CAST(s.value AS BLOB) FROM StringIds s WHERE s.id = t.\"textId\")"
+_STRING = '(SELECT CAST(s.value AS BLOB) FROM StringIds s WHERE s.id = t."textId")'

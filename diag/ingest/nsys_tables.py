@@ -70,9 +70,7 @@ OVERHEAD_KINDS = {
 DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
     "ENUM_CUDA_MEMCPY_OPER": dict(enumerate(COPY_KINDS)),
     "ENUM_CUDA_MEM_KIND": dict(
-        enumerate(
-            ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
-        )
+        enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
     ),
     "ENUM_CUPTI_SYNC_TYPE": dict(enumerate(SYNC_KINDS)),
     "ENUM_CUPTI_STREAM_TYPE": dict(

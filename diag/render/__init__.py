@@ -14,10 +14,21 @@ __all__ = ["RENDERERS", "Renderer", "render_json", "render_markdown", "render_te
 
 
 class Renderer(Protocol):
-    """Turns a report into text that ends with a newline: no input, no output, no clock."""
+    """Turns a report into text that ends with a newline: no input, no output, no clock.
 
-    def __call__(self, report: Report, /) -> str: ...
+    All take what any of them needs: columns and colour of a terminal, and how many rows a table shows.
+    """
+
+    def __call__(self, report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str: ...
 
 
-RENDERERS: Mapping[str, Renderer] = {"text": render_text, "json": render_json, "markdown": render_markdown}
+def _markdown(report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+    return render_markdown(report, top=top)
+
+
+def _json(report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+    return render_json(report)
+
+
+RENDERERS: Mapping[str, Renderer] = {"text": render_text, "markdown": _markdown, "json": _json}
 """By the name that `--format` takes."""

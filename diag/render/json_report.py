@@ -10,13 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 import diag
-from diag.render import phrases
 from diag.render.escape import unicode_only
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import KernelRow, Report
 from diag.store.case import Source
-from diag.timeline import gpu_work
-from diag.timeline.device import DeviceTimeline
 
 SCHEMA = "diag.report/1"
 
@@ -32,7 +29,7 @@ def document(report: Report) -> dict[str, Any]:
         "diag_version": diag.__version__,
         "sources": [_source(source, report.notes.get(source.id, ())) for source in report.sources],
         "verdict": asdict(report.verdict),
-        "devices": [_device(device) for device in report.devices],
+        "devices": [asdict(row) for row in report.devices],
         "kernels": [_kernel(row) for row in report.kernels],
         "launches": [],
         "ranges": [asdict(row) for row in report.ranges],
@@ -60,46 +57,6 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "time_resolution_ns": source.time_resolution_ns,
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,
-    }
-
-
-def _device(device: DeviceTimeline) -> dict[str, Any]:
-    return {
-        "source": device.source_id,
-        "process": device.pid,
-        "process_name": device.process_name,
-        "device": device.device,
-        "uuid": device.uuid,
-        "name": device.hardware,
-        "window": (device.start_ns, device.end_ns),
-        "window_ns": device.window_ns,
-        "lead_ns": device.lead_ns,
-        "tail_ns": device.tail_ns,
-        "busy_ns": device.busy.measure_ns,
-        "busy_is_upper_bound": phrases.busy_is_upper_bound(device),
-        "idle_ns": device.idle.measure_ns,
-        "idle_used_by_others_ns": phrases.used_by_others_ns(device),
-        "kernel_ns": device.kernel_time.measure_ns,
-        "copy_ns": device.copy_time.measure_ns,
-        "memset_ns": device.memset_time.measure_ns,
-        "graph_ns": device.graph_time.measure_ns,
-        "comm_ns": device.communication_time.measure_ns,
-        "exposed_comm_ns": device.exposed_communication.measure_ns,
-        "n_kernels": device.count(gpu_work.KERNEL),
-        "n_copies": device.count(gpu_work.COPY),
-        "n_memsets": device.count(gpu_work.MEMSET),
-        "n_graphs": device.count(gpu_work.GRAPH),
-        "copies": [
-            {
-                "kind": copies.kind,
-                "src": copies.src,
-                "dst": copies.dst,
-                "count": copies.count,
-                "bytes": copies.bytes,
-                "busy_ns": copies.busy_ns,
-            }
-            for copies in device.copies
-        ],
     }
 
 

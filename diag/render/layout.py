@@ -14,6 +14,9 @@ GUTTER = "  "
 NARROWEST_NAME = 16
 """A table gives up columns of numbers before its names get narrower than this."""
 
+NARROWEST_DIFFERENCE = 8
+"""Below this there is no room for the beginning of a name and for what sets it apart."""
+
 _VARIATION_SELECTOR_16 = "\ufe0f"
 _NO_BREAK = "\xa0"
 _KEEP_TOGETHER = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?B)(?!\w))|(?<=\bGPU) (?=\d)|(?<=\bpid) (?=\d)")
@@ -43,19 +46,21 @@ def elide(text: str, room: int) -> str:
 
 
 def shorten(names: Sequence[str], room: int) -> list[str]:
-    """Each name in at most `room` cells; different names stay different where what sets them apart fits.
+    """Each name in at most `room` cells; long names that begin alike show where they differ, if that fits.
 
     >>> shorten(["sm80_gemm_tile64x64_stage3_nn", "sm80_gemm_tile64x256_stage3_nn", "softmax"], 16)
     ['sm80…64_stage3_…', 'sm80…256_stage3…', 'softmax']
     """
-    short = [elide(name, room) for name in names]
     alike: dict[str, set[str]] = {}
-    for name, shown in zip(names, short, strict=True):
-        alike.setdefault(shown, set()).add(name)
-    return [
-        shown if len(alike[shown]) == 1 else _around_difference(name, alike[shown] - {name}, room)
-        for name, shown in zip(names, short, strict=True)
-    ]
+    for name in names:
+        alike.setdefault(_head(name, room // 2), set()).add(name)
+    return [_shortened(name, alike[_head(name, room // 2)] - {name}, room) for name in names]
+
+
+def _shortened(name: str, others: Set[str], room: int) -> str:
+    if cells(name) <= room or not others or room < NARROWEST_DIFFERENCE:
+        return elide(name, room)
+    return _around_difference(name, others, room)
 
 
 def _around_difference(name: str, others: Set[str], room: int) -> str:

@@ -115,7 +115,7 @@ def _sources(report: Report) -> Iterable[str]:
     lines = []
     for source in report.sources:
         lines.append(f"- {_name(source.path)}: {_text(phrases.source(source))}")
-        lines += [f"  - {_text(note)}" for note in report.notes.get(source.id, ())]
+        lines += [f"  - {_text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from diag.model import units
 from diag.rules.finding import Answer, Evidence, Finding, Subject
-from diag.rules.report import Report
+from diag.rules.report import DeviceRow, KernelRow, RangeRow, Report
 from diag.store.case import Source
-from diag.timeline import gpu_work
-from diag.timeline.device import DeviceTimeline
+from diag.timeline.device import FEWEST_OPERATIONS
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
@@ -64,11 +63,11 @@ def at_most(report: Report, finding: Finding) -> str | None:
     """The bound on what can be won, or None when none can be given."""
     if finding.recoverable_ns is None:
         return None
-    timeline = device_of(report, finding.subject)
     bound = f"At most {units.time(finding.recoverable_ns)} could be won"
-    if timeline is None or not timeline.has_shares:
+    row = device_of(report, finding.subject)
+    if row is None or not has_shares(row):
         return f"{bound}."
-    return f"{bound}, {units.share(timeline.share(finding.recoverable_ns))} of the window."
+    return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
 
 
 def won(report: Report, finding: Finding) -> str:
@@ -83,7 +82,7 @@ def in_short(report: Report, alike: Sequence[Finding]) -> str:
     """For findings that are not the first: the claim, what could be won, where else, and the first step."""
     finding, *same = alike
     first_step = f"Next: {finding.next[0]}" if finding.next else None
-    elsewhere = some(" ".join(filter(None, (subject(report, other.subject), f"[{other.id}]"))) for other in same)
+    elsewhere = some((f"{subject(report, other.subject)} [{other.id}]".strip() for other in same), "; ")
     parts = (
         finding.claim,
         at_most(report, finding),
@@ -106,54 +105,48 @@ def rest(groups: Iterable[Sequence[Finding]]) -> str:
     return f"{units.count(by_rule.total(), 'more finding')}: {', '.join(rules)}."
 
 
-def device(report: Report, timeline: DeviceTimeline, *, hardware: bool = False) -> str:
+def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     """The device with as much of its identity as is needed: process and file only where there are several."""
-    parts = [f"GPU {timeline.device}"]
-    if hardware and timeline.hardware:
-        parts.append(timeline.hardware)
-    if hardware or len({other.pid for other in report.devices}) > 1:
-        parts.append(f"pid {timeline.pid}")
+    parts = [f"GPU {row.device}"]
+    if hardware and row.name:
+        parts.append(row.name)
+    if hardware or len({other.process for other in report.devices}) > 1:
+        parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
-        parts.append(source_name(report, timeline.source_id))
+        parts.append(source_name(report, row.source))
     return ", ".join(parts)
 
 
 def subject(report: Report, about: Subject) -> str:
     """What an answer is about, or nothing when the report is about one thing only."""
-    timeline = device_of(report, about)
-    if timeline:
-        return device(report, timeline) if len(report.devices) > 1 else ""
+    row = device_of(report, about)
+    if row:
+        return device(report, row) if len(report.devices) > 1 else ""
     parts = [f"pid {about.process}"] if about.process is not None and len(report.devices) > 1 else []
     return ", ".join([*parts, source_name(report, about.source)] if len(report.sources) > 1 else parts)
 
 
-def device_of(report: Report, about: Subject) -> DeviceTimeline | None:
+def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
     key = (about.source, about.process, about.device)
-    return next((device for device in report.devices if (device.source_id, device.pid, device.device) == key), None)
+    return next((row for row in report.devices if (row.source, row.process, row.device) == key), None)
 
 
-def focus(report: Report) -> DeviceTimeline | None:
+def focus(report: Report) -> DeviceRow | None:
     """The device that the verdict speaks of, else the one with the longest kernel, else the first."""
     finding = lead(report)
-    subjects = [finding.subject] if finding else []
-    subjects += [Subject(row.source, row.process, row.device) for row in report.kernels[:1]]
-    found = filter(None, (device_of(report, about) for about in subjects))
+    about: list[Subject | KernelRow] = [*([finding.subject] if finding else []), *report.kernels[:1]]
+    found = filter(None, (device_of(report, each) for each in about))
     return next(found, report.devices[0] if report.devices else None)
 
 
-def captured(report: Report, timeline: DeviceTimeline, fact: str) -> bool:
+def has_shares(row: DeviceRow) -> bool:
+    """Whether there is enough work for shares of the window to mean something."""
+    return row.window_ns > 0 and row.n_kernels + row.n_copies + row.n_memsets + row.n_graphs >= FEWEST_OPERATIONS
+
+
+def captured(report: Report, row: DeviceRow, fact: str) -> bool:
     """Whether the device's source recorded such a thing at all, be it that nothing happened."""
-    return any(source.id == timeline.source_id and source.captured(fact) for source in report.sources)
-
-
-def busy_is_upper_bound(timeline: DeviceTimeline) -> bool:
-    """A graph launch is one row, from its first node to its last: the gaps between its nodes count as busy."""
-    return timeline.count(gpu_work.GRAPH) > 0
-
-
-def used_by_others_ns(timeline: DeviceTimeline) -> int:
-    """Of the idle time, what other processes used the same hardware for."""
-    return (timeline.idle & timeline.others).measure_ns
+    return any(source.id == row.source and source.captured(fact) for source in report.sources)
 
 
 def cannot_tell(report: Report) -> list[tuple[str, list[str]]]:
@@ -175,27 +168,35 @@ def clear(report: Report) -> list[str]:
 
 
 def _rule_on(rule: str, subjects: Sequence[str], report: Report) -> str:
-    """The rule, and on what, unless it gave the same kind of answer on everything."""
+    """The rule, and on what, unless it is so on everything that the rule looked at."""
     answers: list[Answer] = [*report.findings, *report.clear, *report.cannot_tell]
+    elsewhere = {subject(report, answer.subject) for answer in answers if answer.rule == rule} - set(subjects)
     named = list(dict.fromkeys(filter(None, subjects)))
-    if not named or len(subjects) == sum(answer.rule == rule for answer in answers):
-        return rule
-    return f"{rule} ({some(named)})"
+    return f"{rule} ({some(named, '; ')})" if elsewhere and named else rule
 
 
-def some(texts: Iterable[str]) -> str:
+def some(texts: Iterable[str], separator: str = ", ") -> str:
     """
     >>> some(["a", "b"]), some("abcdef")
     ('a, b', 'a, b, c, d and 2 more')
     """
     every = list(texts)
     more = len(every) - MOST_NAMED
-    return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return separator.join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def source_name(report: Report, source_id: int) -> str:
-    path = next((source.path for source in report.sources if source.id == source_id), f"source {source_id}")
-    return ntpath.basename(path) or path
+    """How one of several sources is called: by its rank, its file's name or its path, whichever is its own first."""
+    names = {source.id: (_rank(source), ntpath.basename(source.path), source.path) for source in report.sources}
+    mine = names.get(source_id, ())
+    for at, name in enumerate(mine):
+        if name and sum(other[at] == name for other in names.values()) == 1:
+            return name
+    return f"source {source_id}"
+
+
+def _rank(of: Source) -> str | None:
+    return None if of.rank is None else f"rank {of.rank}"
 
 
 def source(of: Source) -> str:
@@ -204,5 +205,4 @@ def source(of: Source) -> str:
     made_by = " ".join(filter(None, parts))
     schema = f"schema {of.schema_version}" if of.schema_version else None
     machine = f"host {of.host}" if of.host else None
-    rank = f"rank {of.rank}" if of.rank is not None else None
-    return ", ".join(filter(None, (made_by, schema, machine, rank, f"tick {units.time(of.time_resolution_ns)}")))
+    return ", ".join(filter(None, (made_by, schema, machine, _rank(of), f"tick {units.time(of.time_resolution_ns)}")))

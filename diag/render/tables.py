@@ -8,15 +8,12 @@ from dataclasses import dataclass
 
 from diag.model import units
 from diag.render import phrases
-from diag.rules.report import KernelRow, RangeRow, Report
-from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals
+from diag.rules.report import DeviceRow, KernelRow, Report
 
 NOT_CAPTURED = "-"
 
 _NAMESPACE = re.compile(r"(?:\b\w+|<unnamed>|\(anonymous namespace\))::")
 _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
-_CALL_ARGUMENTS = re.compile(r"\([^()]*\)$")
 
 
 @dataclass(frozen=True)
@@ -41,57 +38,54 @@ def devices(report: Report) -> Table:
     return Table(
         "Devices",
         ("device", "window", "busy", "idle", "kernels", "copies", "comm"),
-        [_device_row(report, device) for device in report.devices],
+        [_device_row(report, row) for row in report.devices],
         name_column=0,
         notes=list(_device_notes(report)),
     )
 
 
-def _device_row(report: Report, device: DeviceTimeline) -> list[str]:
-    kernels = phrases.captured(report, device, "kernel")
-    copies = phrases.captured(report, device, "copy")
+def _device_row(report: Report, row: DeviceRow) -> list[str]:
+    kernels = phrases.captured(report, row, "kernel")
+    copies = phrases.captured(report, row, "copy")
     return [
-        phrases.device(report, device, hardware=True),
-        units.time(device.window_ns),
-        _part(device, device.busy),
-        _part(device, device.idle),
-        _part(device, device.kernel_time) if kernels else NOT_CAPTURED,
-        _part(device, device.copy_time) if copies else NOT_CAPTURED,
-        _part(device, device.communication_time) if kernels else NOT_CAPTURED,
+        phrases.device(report, row, hardware=True),
+        units.time(row.window_ns),
+        _part(row, row.busy_ns),
+        _part(row, row.idle_ns),
+        _part(row, row.kernel_ns) if kernels else NOT_CAPTURED,
+        _part(row, row.copy_ns) if copies else NOT_CAPTURED,
+        _part(row, row.comm_ns) if kernels else NOT_CAPTURED,
     ]
 
 
-def _part(device: DeviceTimeline, time: Intervals) -> str:
-    return units.share(device.share(time)) if device.has_shares else units.time(time.measure_ns)
+def _part(row: DeviceRow, ns: int) -> str:
+    return units.share(ns / row.window_ns) if phrases.has_shares(row) else units.time(ns)
 
 
 def _device_notes(report: Report) -> Iterator[str]:
-    devices = report.devices
-    if not devices:
+    rows = report.devices
+    if not rows:
         return
-    lead, tail = max(device.lead_ns for device in devices), max(device.tail_ns for device in devices)
-    up_to = "up to " if len(devices) > 1 else ""
+    lead_ns, tail_ns = max(row.lead_ns for row in rows), max(row.tail_ns for row in rows)
+    up_to = "up to " if len(rows) > 1 else ""
     outside = (
-        f"; the host ran {up_to}{units.time(lead)} before it and {up_to}{units.time(tail)} after it, "
+        f"; the host ran {up_to}{units.time(lead_ns)} before it and {up_to}{units.time(tail_ns)} after it, "
         "which is not idle time"
     )
-    yield f"The window runs from the first to the last GPU operation{outside if lead or tail else ''}."
-    if upper := [phrases.device(report, device) for device in devices if phrases.busy_is_upper_bound(device)]:
-        yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper)}."
-    if few := [phrases.device(report, device) for device in devices if not device.has_shares]:
-        yield f"Too few operations for shares: {phrases.some(few)}."
-    for device in devices:
-        who = phrases.device(report, device)
-        if device.communication_time:
-            yield f"Exposed communication on {who}: {_part(device, device.exposed_communication)}."
-        if used := phrases.used_by_others_ns(device):
-            yield f"Other processes used {who} for {units.time(used)} of its idle time."
+    yield f"The window runs from the first to the last GPU operation{outside if lead_ns or tail_ns else ''}."
+    if upper := [phrases.device(report, row) for row in rows if row.busy_is_upper_bound]:
+        yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper, '; ')}."
+    if few := [phrases.device(report, row) for row in rows if not phrases.has_shares(row)]:
+        yield f"Too few operations for shares: {phrases.some(few, '; ')}."
+    exposed = [f"{_part(row, row.exposed_comm_ns)} ({phrases.device(report, row)})" for row in rows if row.comm_ns]
+    if exposed:
+        yield f"Exposed communication: {phrases.some(exposed, '; ')}."
 
 
 def copies(report: Report, top: int) -> Table:
     """Copies by kind and memory, longest first, of the device that the verdict speaks of."""
     device = phrases.focus(report)
-    found = device.copies if device else []
+    found = device.copies if device else ()
     rows = [
         [
             units.time(copy.busy_ns),
@@ -108,7 +102,8 @@ def copies(report: Report, top: int) -> Table:
 
 def kernels(report: Report, top: int) -> Table:
     """The kernels with the largest total on that device."""
-    on_device = [row for row in report.kernels if _is_on(row, phrases.focus(report))]
+    device = phrases.focus(report)
+    on_device = [row for row in report.kernels if phrases.device_of(report, row) is device]
     shown, rest = on_device[:top], on_device[top:]
     rows = [
         [
@@ -130,30 +125,39 @@ def kernels(report: Report, top: int) -> Table:
     )
 
 
-def _is_on(row: KernelRow | RangeRow, device: DeviceTimeline | None) -> bool:
-    key = (row.source, row.process, row.device)
-    return device is not None and key == (device.source_id, device.pid, device.device)
-
-
 def _on_device(report: Report) -> str:
     device = phrases.focus(report)
     return f" on {phrases.device(report, device)}" if device and len(report.devices) > 1 else ""
 
 
 def _kernel_name(row: KernelRow, shown: Sequence[KernelRow]) -> str:
-    """The short name, or, where another row has the same, as much more as tells them apart."""
-    if sum(other.short_name == row.short_name for other in shown) == 1:
+    """The short name, or, where another row has the same, its template arguments too, without namespaces."""
+    if sum(other.short_name == row.short_name for other in shown) == 1 or row.short_name not in row.name:
         return row.short_name
-    name = row.name[max(0, row.name.find(row.short_name)) :]
-    return _CALL_ARGUMENTS.sub("", _CAST.sub("", _NAMESPACE.sub("", name)))
+    own = row.name[row.name.index(row.short_name) :]
+    return _CAST.sub("", _NAMESPACE.sub("", _without_call(own)))
+
+
+def _without_call(name: str) -> str:
+    """The name up to where its template arguments close."""
+    depth = 0
+    for at, character in enumerate(name):
+        if character in "<>" and not name.startswith("->", max(0, at - 1)):
+            depth += 1 if character == "<" else -1
+            if depth == 0:
+                return name[: at + 1]
+        elif character == "(" and depth == 0:
+            return name[:at]
+    return name
 
 
 def ranges(report: Report, top: int) -> Table:
     """The ranges that launched the most device time on that device."""
+    device = phrases.focus(report)
     rows = [
         [units.time(row.gpu_ns), units.time(row.gpu_sum_ns), units.time(row.host_ns), f"{row.count:,}", row.name]
         for row in report.ranges
-        if _is_on(row, phrases.focus(report))
+        if phrases.device_of(report, row) is device
     ]
     return Table(
         "Ranges" + _on_device(report),

@@ -60,6 +60,10 @@ class Cache:
                 path.unlink(missing_ok=True)
                 excess -= size
 
+    def newest_first(self) -> list[Path]:
+        """The cases, most recently used first."""
+        return [path for path, _ in sorted(self._files(), key=lambda item: -item[1].st_mtime_ns)]
+
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self.folder.glob("*.diag"):
             with suppress(OSError):

@@ -172,7 +172,9 @@ class Case:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError) and _is_full(error):
-                raise StorageError(f"The disk of {self.path.parent} is full. Free some space, or set DIAG_CACHE.") from error
+                raise StorageError(
+                    f"The disk of {self.path.parent} is full. Free some space, or set DIAG_CACHE."
+                ) from error
             raise
 
     def insert(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:

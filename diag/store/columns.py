@@ -1,7 +1,7 @@
 """Columns of an SQLite query as Arrow batches and NumPy arrays.
 
 Python's sqlite3 makes an object of every value; ADBC fills Arrow buffers in C and lets other threads run meanwhile.
-Reading 1.7 M rows of five integers takes 0.35 s instead of 2.4 s (tests/bench/bench_columns.py).
+`tests/bench/bench_columns.py` measures both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def sqlite_uri(path: Path, mode: str) -> str:
-    """URI of a database file; mode 'ro', 'rw', 'rwc' (create), or 'immutable' for an input that must get no lock or side file."""
+    """URI of a database file; mode 'ro', 'rw', 'rwc' (create), or 'immutable': no lock and no side file."""
     options = "mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}"
     return f"file:{quote(str(path.absolute()))}?{options}"
 

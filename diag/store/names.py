@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Also used on whole columns by Arrow's RE2, hence no look-around.
-NUMBER = r"(^|[^0-9A-Za-z])(?:0x[0-9a-fA-F]+|[0-9]+)"
+NUMBER = r"#[0-9]+|(^|[^0-9A-Za-z])(?:0x[0-9a-fA-F]+|[0-9]+)"
 NUMBER_REPLACEMENT = r"\1#"
 _NUMBER = re.compile(NUMBER)
 
@@ -15,10 +15,12 @@ def pattern_of(text: str) -> str:
 
     >>> pattern_of("aten::view, op_id = 314290")
     'aten::view, op_id = #'
+    >>> pattern_of("ProfilerStep#12 of layer_3")
+    'ProfilerStep# of layer_#'
     >>> pattern_of("sm80_gemm_f32 at 0x7f00")
     'sm80_gemm_f32 at #'
     """
-    return _NUMBER.sub(NUMBER_REPLACEMENT, text).replace("##", "#")
+    return _NUMBER.sub(NUMBER_REPLACEMENT, text)
 
 
 def short_kernel_name(demangled: str) -> str:

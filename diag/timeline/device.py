@@ -123,7 +123,7 @@ class DeviceTimeline:
     def is_communication(self) -> NDArray[np.bool_]:
         ids = np.unique(self.ops.name_id)
         wanted = [i for i in ids.tolist() if COMMUNICATION_KERNEL.search(self.names.get(i, ""))]
-        return (self.ops.kind == gpu_work.KERNEL) & np.isin(self.ops.name_id, wanted)
+        return np.asarray((self.ops.kind == gpu_work.KERNEL) & np.isin(self.ops.name_id, wanted))
 
     @cached_property
     def communication_time(self) -> Intervals:

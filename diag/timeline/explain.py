@@ -17,23 +17,21 @@ class RangeCover:
     pattern: str
     count: int  # ranges that touch the set
     covered: Intervals
-    range_ns: int  # all the time of ranges of this pattern
+    ranges: Intervals  # all the time of those ranges
 
     @property
     def covered_ns(self) -> int:
         return self.covered.measure_ns
 
 
-def cover_by_ranges(
-    thread: HostThread, when: Intervals, *, least_share: float, most: int = 3
-) -> list[RangeCover]:
+def cover_by_ranges(thread: HostThread, when: Intervals, *, least_share: float, most: int = 3) -> list[RangeCover]:
     """Up to `most` patterns that explain `when`, each at least `least_share` of it, the best fit first.
 
     The fit of a pattern is |when ∩ ranges| / |when ∪ ranges| (Jaccard), so that neither an enclosing main loop nor a
     small detail is named where a range fits. Each further pattern explains what those before it left over.
     """
     wanted_ns = least_share * when.measure_ns
-    covers = []
+    covers: list[RangeCover] = []
     rest = when
     while len(covers) < most and rest.measure_ns > max(wanted_ns, 0):
         cover = _best_cover(thread, rest)
@@ -58,5 +56,4 @@ def _best_cover(thread: HostThread, when: Intervals) -> RangeCover | None:
     best = int(np.argmax(fit))
     of = np.flatnonzero(outermost & (labels == best) & (inside_ns > 0))
     time = Intervals.union_of(ranges.start_ns[of], ranges.end_ns[of])
-    return RangeCover(texts[best], len(of), when & time, int(range_ns[best]))
-
+    return RangeCover(texts[best], len(of), when & time, time)

@@ -17,9 +17,7 @@ COPY_KINDS = (
     "unknown", "h2d", "d2h", "d2d", "p2p", "h2h", "h2a", "a2h", "a2a", "a2d", "d2a",
     "unified h2d", "unified d2h", "unified d2d",
 )  # fmt: skip
-LINK_COPY_KINDS = tuple(
-    COPY_KINDS.index(kind) for kind in ("h2d", "d2h", "h2a", "a2h", "unified h2d", "unified d2h")
-)
+LINK_COPY_KINDS = tuple(COPY_KINDS.index(kind) for kind in ("h2d", "d2h", "h2a", "a2h", "unified h2d", "unified d2h"))
 """Copies that cross the link between host and device. Device-to-device copies are memory traffic."""
 
 MEMORY_KINDS = (
@@ -58,7 +56,7 @@ CALL_COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class GpuOps:
-    """Operations in parallel arrays of the types of OP_COLUMNS, sorted by start. NONE stands for a value that is NULL."""
+    """Operations in parallel arrays of the types of OP_COLUMNS, sorted by start. NONE stands for NULL."""
 
     process_id: NDArray[np.int32]
     device: NDArray[np.int32]

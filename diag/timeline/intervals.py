@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Times = NDArray[np.int64]
+Integers = NDArray[np.signedinteger[Any]]
+"""Ids and codes of any width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +144,7 @@ class Intervals:
         return np.asarray(total_before[at] - overshoot, np.int64)
 
 
-def measure_by_label(starts_ns: Times, ends_ns: Times, labels: NDArray[np.int64]) -> dict[int, int]:
+def measure_by_label(starts_ns: Times, ends_ns: Times, labels: Integers) -> dict[int, int]:
     """Union measure of the intervals of each label. All labels are measured in one sort."""
     order = np.lexsort((starts_ns, labels))
     starts, ends, groups = starts_ns[order], ends_ns[order], labels[order]

@@ -7,15 +7,17 @@ In both cases the parent of a range is the latest-started range that is still ac
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.timeline.intervals import Times
+from diag.timeline.intervals import Integers, Times
 
 Index = NDArray[np.int64]
 
 
-def nesting_order(threads: Index, starts_ns: Times, ends_ns: Times) -> Index:
+def nesting_order(threads: Integers, starts_ns: Times, ends_ns: Times) -> Index:
     """Order by thread, then start, then longest first: an enclosing range precedes what it encloses."""
     order = np.argsort(starts_ns, kind="stable")
     starts = starts_ns[order]
@@ -52,7 +54,7 @@ def _parents_by_stack(starts_ns: Times, ends_ns: Times) -> Index:
     return np.array(parent, np.int64)
 
 
-def parents_by_thread(threads: Index, starts_ns: Times, ends_ns: Times) -> Index:
+def parents_by_thread(threads: Integers, starts_ns: Times, ends_ns: Times) -> Index:
     """Index of each range's parent, or -1, for the ranges of many threads in nesting order."""
     result = np.empty(len(threads), np.int64)
     for first, stop in thread_slices(threads):
@@ -61,13 +63,13 @@ def parents_by_thread(threads: Index, starts_ns: Times, ends_ns: Times) -> Index
     return result
 
 
-def thread_slices(threads: Index) -> list[tuple[int, int]]:
+def thread_slices(threads: Integers) -> list[tuple[int, int]]:
     """`[first, stop)` of each run of equal values."""
     if not len(threads):
         return []
     edges = np.flatnonzero(threads[1:] != threads[:-1]) + 1
     bounds = [0, *edges.tolist(), len(threads)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def innermost_at(times_ns: Times, starts_ns: Times, ends_ns: Times, parent: Index) -> Index:
@@ -88,10 +90,10 @@ def self_times_ns(starts_ns: Times, ends_ns: Times, parent: Index) -> Times:
     child = np.flatnonzero(parent >= 0)
     inside = np.minimum(ends_ns[child], ends_ns[parent[child]]) - starts_ns[child]
     taken = np.bincount(parent[child], weights=inside, minlength=len(duration)).astype(np.int64)
-    return np.maximum(duration - taken, 0)
+    return np.asarray(np.maximum(duration - taken, 0), np.int64)
 
 
-def outermost_of_label(labels: Index, parent: Index) -> NDArray[np.bool_]:
+def outermost_of_label(labels: Integers, parent: Index) -> NDArray[np.bool_]:
     """True for a range that no range of the same label encloses, so that recursion is counted once."""
     outermost = np.ones(len(labels), bool)
     here = np.flatnonzero(parent >= 0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.store.case import Case
+from diag.store.columns import Arrays
 from diag.timeline import nesting
 
 KINDS = ("nvtx", "process", "mark", "operator", "python", "annotation")
@@ -67,7 +68,7 @@ def load_ranges(case: Case, source_id: int) -> Ranges:
     return Ranges(*(columns.pop(name)[order] for name in COLUMNS))
 
 
-def _load_columns(case: Case, source_id: int) -> dict[str, NDArray[np.generic]]:
+def _load_columns(case: Case, source_id: int) -> Arrays:
     return {
         name: np.frombuffer(b"".join(data for (data,) in case.db.execute(_BLOCKS, (source_id, name))), dtype)
         for name, dtype in COLUMNS.items()

@@ -17,7 +17,6 @@ from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals
 from diag.timeline.ranges import Ranges, load_ranges
 
-
 SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
 """CUDA and HIP calls that return only when the device has done what they wait for."""
 

@@ -2,76 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from diag.rules.finding import CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.report import KernelRow, RangeRow, Report, Verdict
+from diag.rules.report import CopyRow, DeviceRow, KernelRow, RangeRow, Report, Verdict
 from diag.store.case import Source
-from diag.timeline import gpu_work
-from diag.timeline.device import DeviceTimeline
-from diag.timeline.gpu_work import Calls, GpuOps
-from diag.timeline.intervals import Intervals
 
 MS = 1_000_000
 
-Op = tuple[int, int, int]
-"""Kind, start and end in ms."""
 
-
-def gpu_ops(rows: Sequence[Op]) -> GpuOps:
-    kind, start, end = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    is_copy, is_kernel = kind == gpu_work.COPY, kind == gpu_work.KERNEL
-    values = {
-        "kind": kind,
-        "start_ns": start * MS,
-        "end_ns": end * MS,
-        "name_id": np.where(is_kernel, 1, gpu_work.NONE),
-        "bytes": np.where(is_copy, 1_000_000, 0),
-        "copy_kind": np.where(is_copy, gpu_work.COPY_KINDS.index("h2d"), 0),
-        "src_memory": np.where(is_copy, gpu_work.PAGEABLE, 0),
-        "dst_memory": np.where(is_copy, gpu_work.MEMORY_KINDS.index("device"), 0),
-    }
-    nothing = np.zeros(len(rows), np.int64)
-    return GpuOps(**{name: values.get(name, nothing).astype(dtype) for name, dtype in gpu_work.OP_COLUMNS.items()})
-
-
-def no_calls() -> Calls:
-    return Calls(**{name: np.empty(0, dtype) for name, dtype in gpu_work.CALL_COLUMNS.items()})
-
-
-def device(rows: Sequence[Op], **changes: Any) -> DeviceTimeline:
-    ops = gpu_ops(rows)
-    timeline = DeviceTimeline(
-        source_id=1,
-        process_id=1,
-        pid=9946,
+def device(**changes: Any) -> DeviceRow:
+    """Ten steps of 10 ms: a copy of 1 ms and a kernel of 5 ms, then nothing."""
+    made = DeviceRow(
+        source=1,
+        process=9946,
         process_name="/usr/bin/python3",
         device=0,
         uuid="GPU-1",
-        hardware="Tesla T4",
-        names={1: "gemm"},
-        ops=ops,
-        calls=no_calls(),
-        launch=np.full(len(ops), gpu_work.NONE, np.int64),
-        window=Intervals.single(*ops.union().span),
-        others=Intervals.empty(),
-        host_span=(0, int(ops.end_ns.max()) + 2 * MS),
+        name="Tesla T4",
+        window=(10 * MS, 106 * MS),
+        window_ns=96 * MS,
+        lead_ns=10 * MS,
+        tail_ns=2 * MS,
+        busy_ns=60 * MS,
+        busy_is_upper_bound=False,
+        idle_ns=36 * MS,
+        kernel_ns=50 * MS,
+        copy_ns=10 * MS,
+        memset_ns=0,
+        graph_ns=0,
+        comm_ns=0,
+        exposed_comm_ns=0,
+        n_kernels=10,
+        n_copies=10,
+        n_memsets=0,
+        n_graphs=0,
+        copies=[CopyRow("h2d", "pageable", "device", 10, 10_000_000, 10 * MS)],
     )
-    return replace(timeline, **changes)
-
-
-def steps(n: int = 10) -> list[Op]:
-    """Steps of 10 ms: a copy of 1 ms and a kernel of 5 ms, then nothing."""
-    return [
-        op
-        for start in range(10, 10 + 10 * n, 10)
-        for op in ((gpu_work.COPY, start, start + 1), (gpu_work.KERNEL, start + 1, start + 6))
-    ]
+    return replace(made, **changes)
 
 
 def finding(rule: str = "idle.gpu", **changes: Any) -> Finding:
@@ -149,7 +121,7 @@ def make_report(**changes: Any) -> Report:
         sources=[source()],
         notes={1: ["2 rows without an end were left out."]},
         verdict=Verdict(main.title, main.claim, main.id),
-        devices=[device(steps())],
+        devices=[device()],
         kernels=[kernel()],
         ranges=[RangeRow(1, 9946, 0, "step #", 10, 90 * MS, 55 * MS, 60 * MS)],
         findings=[main, copies],
@@ -197,7 +169,7 @@ def make_hostile_report(name: str) -> Report:
         sources=[source(path=name, tool=name, tool_version=name, schema_version=name, host=name)],
         notes={1: [name]},
         verdict=Verdict(name, name, main.id),
-        devices=[device(steps(), hardware=name, process_name=name, uuid=name)],
+        devices=[device(name=name, process_name=name, uuid=name)],
         kernels=[kernel(name, name), kernel(name + "2", name)],
         ranges=[RangeRow(1, 9946, 0, name, 1, 1, 1, 1)],
         findings=[main, second],
@@ -207,12 +179,12 @@ def make_hostile_report(name: str) -> Report:
 
 def make_two_device_report() -> Report:
     """Two processes with a device each; the second runs collectives and graphs, and idles too."""
-    graphs = [(gpu_work.GRAPH, start, start + 2) for start in range(17, 107, 10)]
-    second = device(steps() + graphs, pid=77, device=1, uuid="GPU-2", names={1: "ncclDevKernel_AllReduce"})
+    second = device(process=77, device=1, uuid="GPU-2", n_graphs=9, busy_is_upper_bound=True, comm_ns=50 * MS)
+    second = replace(second, exposed_comm_ns=20 * MS)
     first_finding = finding()
     same = finding(subject=Subject(source=1, process=77, device=1, window=(10 * MS, 106 * MS)))
     return make_report(
-        devices=[device(steps()), second],
+        devices=[device(), second],
         kernels=[kernel(), kernel("ncclDevKernel_AllReduce", "ncclDevKernel_AllReduce", process=77, device=1)],
         findings=[first_finding, same],
         overlaps={},

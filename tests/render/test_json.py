@@ -160,7 +160,7 @@ def test_the_shape_check_finds_what_is_wrong() -> None:
     assert deviations(True, int) == ["report: True"]
 
 
-def test_numbers_are_those_of_the_timeline(report: Report) -> None:
+def test_numbers_are_those_of_the_report(report: Report) -> None:
     (device,) = json.loads(render_json(report))["devices"]
     assert device["window"] == [10_000_000, 106_000_000]
     assert device["window_ns"] == device["busy_ns"] + device["idle_ns"] == 96_000_000
@@ -179,7 +179,7 @@ def test_numbers_are_those_of_the_timeline(report: Report) -> None:
 def test_graphs_make_busy_an_upper_bound(two_devices: Report) -> None:
     first, second = json.loads(render_json(two_devices))["devices"]
     assert (first["busy_is_upper_bound"], second["busy_is_upper_bound"]) == (False, True)
-    assert second["comm_ns"] == second["exposed_comm_ns"] == 50_000_000
+    assert (second["comm_ns"], second["exposed_comm_ns"]) == (50_000_000, 20_000_000)
 
 
 def test_subjects_hold_only_what_applies(report: Report) -> None:
@@ -190,7 +190,8 @@ def test_subjects_hold_only_what_applies(report: Report) -> None:
 
 def test_the_same_report_gives_the_same_bytes(any_report: Report) -> None:
     shuffled = [
-        replace(source, capabilities=dict(reversed(source.capabilities.items()))) for source in any_report.sources
+        replace(source, capabilities=dict(sorted(source.capabilities.items(), reverse=True)))
+        for source in any_report.sources
     ]
     assert render_json(any_report) == render_json(replace(any_report, sources=shuffled))
 

@@ -50,4 +50,4 @@ def test_shortened_names_fit(names: list[str], room: int) -> None:
 def test_a_narrow_table_keeps_its_names_and_its_first_numbers() -> None:
     table = Table("t", ("share", "total", "kernel"), [("95.0 %", "1.1 s", "gemv2T_kernel_val")], name_column=2)
     assert columns(table, 80) == [" share  total  kernel", "95.0 %  1.1 s  gemv2T_kernel_val"]
-    assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…rnel_val"]
+    assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…nel_val"]
