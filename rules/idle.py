@@ -30,8 +30,8 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
     Decides   idle = window - union(kernels, copies, memsets, graph launches). Each idle nanosecond gets one cause: for
               a gap [e, s) ended by an operation whose launching call L began at L.start, [e, min(L.start, s)) is *host
               late*; the rest is *launch latency* if L.start >= e, else *device side*; without L *not captured*.
-              Host-late time is divided by the launching thread's own state (off the CPU, in a CUDA call, in an OS call, running)
-              and laid over its ranges and samples. Fires at `share`.
+              Host-late time is divided by the launching thread's own state (off the CPU, in a CUDA call, in an OS call,
+              running) and laid over its ranges and samples. Fires at `share`.
     Matters   An idle device does nothing for its price; host-late time is work that could overlap with the device.
     Do        Do what the named range or function says: prefetch, move input and output to another thread, launch ahead,
               use CUDA graphs when the gaps are many and short.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from diag import __version__
 from diag.errors import DiagError
@@ -20,7 +21,6 @@ from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Finding
 from diag.rules.report import Report
 from diag.store.case import Case
-from diag.timeline.intervals import Intervals
 
 
 def report_of(case: Case, options: AnalysisOptions) -> Report:
@@ -54,13 +54,13 @@ def _encoded(report: Report) -> str:
 
 
 def _encode(value: object) -> list[Any]:
-    if isinstance(value, Intervals):  # only needed while findings are compared
+    if isinstance(value, np.ndarray):  # the extent of a finding, which only matters while findings are compared
         return []
     raise NotImplementedError(type(value))
 
 
 def _decode(kind: type, value: object) -> object:
-    return Intervals.empty() if kind is Intervals else value
+    return np.empty(0, np.int64) if getattr(kind, "__origin__", kind) is np.ndarray else value
 
 
 def _fingerprint(options: AnalysisOptions) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, color, width
+from diag.cli.terminal import StatusLine, width
 from diag.errors import UsageError
 
 
@@ -35,7 +35,7 @@ def explain(
     elif what == "thresholds":
         text = explanation.thresholds(width=width())
     elif what in known:
-        text = explanation.rule(known[what], width=width(), color=color())
+        text = explanation.rule(known[what], width=width())
     else:
         text = _finding(what, inputs or [])
     typer.echo(text)
@@ -59,4 +59,4 @@ def _finding(finding_id: str, inputs: list[Path]) -> str:
         raise UsageError(
             f"{finding_id!r} is neither a rule nor a finding that {where}. All rules are listed by: diag explain"
         )
-    return explanation.finding(found, width=width(), color=color())
+    return explanation.finding(found, width=width())

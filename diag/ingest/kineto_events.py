@@ -139,7 +139,7 @@ def stream_of(event: Event, args: Args) -> int | None:
 
 def lane_of(tid: Int | str) -> Int | str:
     """The stream that a lane of a GPU stands for: 7 for "stream 7"."""
-    if isinstance(tid, str) and tid.startswith("stream ") and tid[7:].isdigit() and len(tid) < 25:
+    if isinstance(tid, str) and tid.isascii() and tid.startswith("stream ") and tid[7:].isdigit() and len(tid) < 25:
         return int(tid[7:])
     return tid
 

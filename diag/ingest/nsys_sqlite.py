@@ -166,7 +166,7 @@ class _Import:
     def _map_processes_and_threads(self) -> None:
         threads = self._distinct("globalTid", _THREAD_TABLES) | self._distinct("endGlobalTid", (nsys.NVTX,))
         processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC)) | {_global_pid(tid) for tid in threads}
-        names = {pid: name for pid, name in self._rows("PROCESSES", sql.PROCESSES)}
+        names = dict(self._rows("PROCESSES", sql.PROCESSES))
         ids = {}
         for global_pid in sorted(processes):
             row = {"source_id": self.source_id, "pid": _pid(global_pid), "name": _optional_text(names.get(global_pid))}

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
-from diag.render.text import render_text
+from diag.render.text import render_finding, render_text
 from diag.rules.report import Report
 
-__all__ = ["RENDERERS", "Renderer", "render_json", "render_markdown", "render_text"]
+__all__ = ["RENDERERS", "Renderer", "render_finding", "render_json", "render_markdown", "render_text"]
 
 
 class Renderer(Protocol):

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence, Set
 from functools import cache
 
+from diag.render.escape import one_line
 from diag.render.tables import Table
 
 ELLIPSIS = "…"
@@ -115,6 +116,16 @@ def columns(table: Table, width: int, indent: str = "") -> list[str]:
         )
         for row in zip(*shown, strict=True)
     ]
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
+    """Rows of a query, whatever they hold, in lines of at most `width` cells; the widest columns give way first."""
+    safe = [[one_line(cell) for cell in row] for row in (header, *rows)]
+    room = [min(width, max(map(cells, column))) for column in zip(*safe, strict=True)]
+    while sum(room) + len(GUTTER) * (len(room) - 1) > width and max(room, default=0) > 1:
+        room[room.index(max(room))] -= 1
+    lines = (GUTTER.join(pad(elide(cell, size), size) for cell, size in zip(row, room, strict=True)) for row in safe)
+    return "\n".join(elide(line.rstrip(), width) for line in lines)
 
 
 def _columns_that_fit(table: Table, width: int) -> list[int]:

@@ -54,7 +54,7 @@ def _lead(report: Report) -> Iterable[str]:
     yield "### What would refute it"
     yield _text(finding.refute)
     yield "### What could be won at most"
-    yield _text(phrases.won(report, finding))
+    yield _text(phrases.won(finding, report))
 
 
 def _identity(finding: Finding) -> str:

@@ -59,23 +59,23 @@ def value(evidence: Evidence) -> str:
             return f"{number:,} {unit}"
 
 
-def at_most(report: Report, finding: Finding) -> str | None:
-    """The bound on what can be won, or None when none can be given."""
+def at_most(finding: Finding, report: Report | None = None) -> str | None:
+    """The bound on what can be won, as a share too where the report knows the window; None where there is no bound."""
     if finding.recoverable_ns is None:
         return None
     bound = f"At most {units.time(finding.recoverable_ns)} could be won"
-    row = device_of(report, finding.subject)
+    row = device_of(report, finding.subject) if report else None
     if row is None or not has_shares(row):
         return f"{bound}."
     return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
 
 
-def won(report: Report, finding: Finding) -> str:
+def won(finding: Finding, report: Report | None = None) -> str:
     """The bound and its assumption in full; many a counterfactual states the bound itself."""
-    bound = at_most(report, finding)
+    bound = at_most(finding, report)
     if finding.recoverable_ns is not None and units.time(finding.recoverable_ns) in finding.counterfactual:
         bound = None
-    return " ".join(filter(None, (bound, finding.counterfactual, overlap(report, finding))))
+    return " ".join(filter(None, (bound, finding.counterfactual, overlap(report, finding) if report else None)))
 
 
 def in_short(report: Report, alike: Sequence[Finding]) -> str:
@@ -85,7 +85,7 @@ def in_short(report: Report, alike: Sequence[Finding]) -> str:
     elsewhere = some((f"{subject(report, other.subject)} [{other.id}]".strip() for other in same), "; ")
     parts = (
         finding.claim,
-        at_most(report, finding),
+        at_most(finding, report),
         overlap(report, finding),
         f"Likewise: {elsewhere}." if same else None,
         first_step,

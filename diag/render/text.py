@@ -43,6 +43,17 @@ def render_text(
         _clear(page, report),
         _sources(page, report),
     ]
+    return _joined(sections)
+
+
+def render_finding(finding: Finding, *, width: int = 80, color: bool = False) -> str:
+    """One finding in full: its argument, and the formula and SQL behind each number."""
+    page = Page(max(width, NARROWEST), color)
+    title = [*page.heading(finding.title, _COLORS[finding.severity]), *_identity(page, finding)]
+    return _joined([title, *_argument(page, None, finding, in_full=True)])
+
+
+def _joined(sections: Iterable[Lines]) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
@@ -130,7 +141,7 @@ def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
     return _argument(page, report, finding, in_full, said=report.verdict.summary) if finding else ()
 
 
-def _argument(page: Page, report: Report, finding: Finding, in_full: bool, said: str = "") -> Iterable[Lines]:
+def _argument(page: Page, report: Report | None, finding: Finding, in_full: bool, said: str = "") -> Iterable[Lines]:
     """Why, what to do, what would refute it and what could be won: a section each. `said` need not be said again."""
     claim = page.prose(finding.claim) if finding.claim not in said else []
     evidence = page.evidence(finding.evidence)
@@ -139,7 +150,7 @@ def _argument(page: Page, report: Report, finding: Finding, in_full: bool, said:
         yield _titled(page, "How it was computed", _derivation(page, finding))
     yield _titled(page, "What to do", page.numbered(finding.next))
     yield _titled(page, "What would refute it", page.prose(finding.refute))
-    yield _titled(page, "What could be won at most", page.prose(phrases.won(report, finding)))
+    yield _titled(page, "What could be won at most", page.prose(phrases.won(finding, report)))
 
 
 def _titled(page: Page, title: str, lines: Lines) -> Lines:

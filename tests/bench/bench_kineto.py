@@ -43,16 +43,8 @@ def main() -> None:
         path = Path(folder, "large.json.gz" if options.gzip else "large.json")
         size = write_large(options.trace, path, options.megabytes * 1_000_000, options.python)
         # A process of its own: its peak memory is that of the import alone.
-        command = [
-            sys.executable,
-            "-m",
-            "tests.bench.bench_kineto",
-            path,
-            "--measure",
-            "--megabytes",
-            str(size // 10**6),
-        ]
-        subprocess.run(command, check=True)
+        module = [sys.executable, "-m", "tests.bench.bench_kineto"]
+        subprocess.run([*module, str(path), "--measure", "--megabytes", str(size // 1_000_000)], check=True)
 
 
 def measure(path: Path, text_bytes: int) -> None:

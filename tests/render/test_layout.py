@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diag.render.layout import cells, columns, elide, shorten, wrap
+from diag.render.layout import cells, columns, elide, grid, shorten, wrap
 from diag.render.tables import Table
 
 TEXT = st.text(st.sampled_from("ab 行é\u0301❤\ufe0f%1"), max_size=80)
@@ -51,3 +51,14 @@ def test_a_narrow_table_keeps_its_names_and_its_first_numbers() -> None:
     table = Table("t", ("share", "total", "kernel"), [("95.0 %", "1.1 s", "gemv2T_kernel_val")], name_column=2)
     assert columns(table, 80) == [" share  total  kernel", "95.0 %  1.1 s  gemv2T_kernel_val"]
     assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…nel_val"]
+
+
+def test_a_grid_fits_and_gives_up_its_widest_column_first() -> None:
+    assert grid(("id", "text"), [("1", "a" * 50), ("22", "b\x1b[0m")], 20) == "\n".join(
+        ["id  text", "1   aaaaaaaa…aaaaaaa", "22  b\\x1b[0m"]
+    )
+
+
+@given(st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=4), st.integers(1, 50))
+def test_a_grid_fits(rows: list[list[str]], width: int) -> None:
+    assert all(cells(line) <= width for line in grid(("a", "b", "c"), rows, width).split("\n"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from diag.render import RENDERERS, render_text
+from diag.render import RENDERERS, render_finding, render_text
 from diag.render.layout import cells
 from diag.rules.finding import Clear, Subject
 from diag.rules.report import Report, Verdict
@@ -95,6 +95,13 @@ def test_a_reason_is_given_once_for_all_its_rules(report: Report) -> None:
 def test_in_full_every_number_opens_to_formula_and_query(report: Report) -> None:
     text = render_text(report, explain_all=True)
     assert text.count("  idle = window - union of all GPU operations\n    SELECT start_ns FROM gpu_op\n") == 2
+
+
+def test_a_finding_stands_alone(report: Report) -> None:
+    text = render_finding(report.findings[1])
+    assert text.startswith("Copies from pageable memory\n")
+    assert "    SELECT start_ns FROM gpu_op\n" in text
+    assert "At most 6.0 ms could be won." in text
 
 
 def test_a_host_report_has_no_device_tables(host_report: Report) -> None:
