@@ -20,7 +20,7 @@ LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live install dev test test-all lint format bench dist clean distclean
+.PHONY: help demo demo-live install dev test test-all lint format docs bench dist clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ lint: $(DEV) ## Check style, format and types
 format: $(DEV) ## Format the code and fix what can be fixed without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(DEV) ## Write docs/rules from the rules themselves
+	$(BIN)/python -m diag.render.rule_pages docs/rules
 
 bench: $(DEV) ## Run the benchmarks of tests/bench
 	$(if $(wildcard tests/bench/bench_*.py), \

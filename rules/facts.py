@@ -33,6 +33,6 @@ FACTS = {
         _captured("nvtx", "operator", "python", "annotation"),
     ),
     "os_call": Fact("OS runtime calls", "nsys profile --trace=osrt", _captured("os_call")),
-    "overhead": Fact("profiler overheads", "a newer nsys or torch.profiler", _captured("overhead")),
-    "diagnostic": Fact("the profiler's own messages", "a newer nsys", _captured("diagnostic")),
+    "overhead": Fact("profiler overheads", "nsys profile --trace=cuda", _captured("overhead")),
+    "diagnostic": Fact("the profiler's own messages", "only Nsight Systems writes them", _captured("diagnostic")),
 }

@@ -13,6 +13,7 @@ Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["high", "medium", "low"]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 WARNING_SHARE = 0.02
 CRITICAL_SHARE = 0.10
 
@@ -81,9 +82,10 @@ class Finding:
         return "F" + hashlib.sha256(repr((self.rule, self.subject)).encode()).hexdigest()[:10]
 
     @property
-    def rank(self) -> tuple[int, float, int, str]:
-        """Sort key: what can be won at most, then the share, then severity, then a stable tie-break."""
-        return (-(self.recoverable_ns or 0), -(self.share or 0.0), -SEVERITIES.index(self.severity), self.id)
+    def rank(self) -> tuple[int, float, int, int, str]:
+        """Sort key: what can be won at most, then the share, severity and confidence, then a stable tie-break."""
+        certainty = CONFIDENCES.index(self.confidence)
+        return (-(self.recoverable_ns or 0), -(self.share or 0.0), -SEVERITIES.index(self.severity), certainty, self.id)
 
 
 @dataclass(frozen=True)

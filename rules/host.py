@@ -43,8 +43,9 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
     if share < limits["share"]:
         yield Clear(main.subject)
         return
-    outermost = np.flatnonzero(of & ~np.isin(np.append(of, False)[main.thread.parents], True))
+    outermost = np.flatnonzero(of & nesting.outermost_of_label(of.astype(np.int64), main.thread.parents))
     name = _most_common(main.thread.ranges.name_id[outermost], trace.patterns)
+    inside = _self_times(main, within=time)[:3]
     yield Finding(
         title="The data loader holds up the program",
         claim=f"The main thread {main.thread.tid} spends {units.share(share)} of its time "
@@ -58,9 +59,13 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
             Evidence("in the data loader", time.measure_ns, "ns", "union of its ranges on the main thread", main.sql),
             Evidence("window", main.window_ns, "ns", "first start to last end of the main thread's ranges"),
             Evidence("calls", len(outermost), "count", "outermost data-loader ranges"),
+            *(_self_evidence(name, ns, main) for name, ns in inside),
         ],
         refute="Feed the same batch again and again: if a step takes as long, the loader was not the limit.",
-        next=[loader.do, "Profile one worker's __getitem__ to see what makes a sample expensive."],
+        next=[
+            loader.do,
+            f"See what makes a sample expensive: {units.time(inside[0][1])} of it is '{inside[0][0]}' itself.",
+        ],
         extent=time,
     )
 
@@ -80,16 +85,12 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     if main is None:
         yield from _no_host_window(trace)
         return
-    ranges = main.thread.ranges
-    ends = np.minimum(ranges.end_ns, main.window.span[1])
-    labels, texts = main.thread.range_labels, main.thread.range_patterns
-    self_ns = np.bincount(labels, nesting.self_times_ns(ranges.start_ns, ends, main.thread.parents), len(texts))
-    order = np.argsort(-self_ns, kind="stable")[:5].tolist()
-    share = float(self_ns[order[0]]) / main.window_ns
+    ranked = _self_times(main)[:5]
+    share = ranked[0][1] / main.window_ns
     if share < limits["share"]:
         yield Clear(main.subject)
         return
-    name, top_ns = texts[order[0]], int(self_ns[order[0]])
+    name, top_ns = ranked[0]
     yield Finding(
         title=f"Hot on the host: {name}",
         claim=f"{units.share(share)} of the main thread's time ({units.time(top_ns)} of "
@@ -99,14 +100,10 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         recoverable_ns=top_ns,
         confidence="medium",
         counterfactual=f"Were '{name}' free, the run would be at most {units.time(top_ns)} shorter.",
-        evidence=[
-            Evidence(f"self time of '{texts[i]}'", int(self_ns[i]), "ns", "sum of duration - ranges inside", main.sql)
-            for i in order
-            if self_ns[i] > 0
-        ],
+        evidence=[_self_evidence(text, ns, main) for text, ns in ranked if ns > 0],
         refute="Replace it by a stub: if the run takes as long, the time was spent waiting in it, not by it.",
         next=[f"Look into it: diag report INPUT --range '{name}'", "Sample its code with py-spy or nsys --sample."],
-        extent=Intervals.union_of(ranges.start_ns[labels == order[0]], ends[labels == order[0]]),
+        extent=_time_in(main, name),
     )
 
 
@@ -192,6 +189,28 @@ def _window_of(trace: Trace, thread: HostThread) -> Intervals:
     ends = np.concatenate((closed, thread.os_calls.end_ns, starts))
     window = Intervals.single(int(starts.min()), int(ends.max())) if len(starts) else Intervals.empty()
     return window if trace.scope is None else window & trace.scope
+
+
+def _self_times(main: _Main, within: Intervals | None = None) -> list[tuple[str, int]]:
+    """Name patterns of the main thread's ranges by their self time, longest first; only ranges that start `within`."""
+    ranges = main.thread.ranges
+    ends_ns = np.minimum(ranges.end_ns, main.window.span[1])
+    self_ns = nesting.self_times_ns(ranges.start_ns, ends_ns, main.thread.parents)
+    if within is not None:
+        self_ns = np.where(within.contains(ranges.start_ns), self_ns, 0)
+    texts = main.thread.range_patterns
+    totals_ns = np.bincount(main.thread.range_labels, self_ns, len(texts)).astype(np.int64).tolist()
+    return sorted(zip(texts, totals_ns, strict=True), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _self_evidence(name: str, ns: int, main: _Main) -> Evidence:
+    return Evidence(f"self time of '{name}'", ns, "ns", "sum of duration - that of the ranges inside it", main.sql)
+
+
+def _time_in(main: _Main, pattern: str) -> Intervals:
+    ranges = main.thread.ranges
+    of = main.thread.range_labels == main.thread.range_patterns.index(pattern)
+    return Intervals.union_of(ranges.start_ns[of], ranges.end_ns[of]) & main.window
 
 
 def _no_host_window(trace: Trace) -> Iterator[Answer]:

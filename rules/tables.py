@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -79,16 +79,43 @@ def kernel_rows(device: DeviceTimeline) -> list[KernelRow]:
 
 
 def range_rows(trace: Trace, device: DeviceTimeline, *, most: int = 20) -> list[RangeRow]:
-    """Ranges by the device time of what was launched inside them, longest first."""
+    """Range patterns by the device time of what was launched inside them, longest first."""
     launched = np.flatnonzero(device.launch != gpu_work.NONE)
     threads = device.calls.thread_id[device.launch[launched]]
-    rows: list[RangeRow] = []
+    totals: dict[str, _RangeTotal] = {}
     for thread_id in np.unique(threads).tolist():
-        rows += _range_rows_of(trace.threads[thread_id], device, launched[threads == thread_id])
+        _add_ranges_of(trace.threads[thread_id], device, launched[threads == thread_id], totals)
+    texts = list(totals)
+    op = np.concatenate([np.empty(0, np.int64), *(np.concatenate(total.ops) for total in totals.values())])
+    label = np.repeat(np.arange(len(texts)), [sum(map(len, total.ops)) for total in totals.values()])
+    starts_ns, ends_ns = device.ops.start_ns[op], device.ops.end_ns[op]
+    sum_ns = np.bincount(label, ends_ns - starts_ns, len(texts))
+    rows = [
+        RangeRow(
+            source=device.source_id,
+            process=device.pid,
+            device=device.device,
+            name=texts[number],
+            count=totals[texts[number]].count,
+            host_ns=totals[texts[number]].host_ns,
+            gpu_ns=gpu_ns,
+            gpu_sum_ns=int(sum_ns[number]),
+        )
+        for number, gpu_ns in measure_by_label(starts_ns, ends_ns, label).items()
+    ]
     return sorted(rows, key=lambda row: (-row.gpu_ns, -row.host_ns, row.name))[:most]
 
 
-def _range_rows_of(thread: HostThread, device: DeviceTimeline, ops: Index) -> Iterator[RangeRow]:
+@dataclass
+class _RangeTotal:
+    """What all launching threads add to one range pattern."""
+
+    count: int = 0
+    host_ns: int = 0
+    ops: list[Index] = field(default_factory=list)
+
+
+def _add_ranges_of(thread: HostThread, device: DeviceTimeline, ops: Index, totals: dict[str, _RangeTotal]) -> None:
     ranges = thread.ranges
     if not len(ranges):
         return
@@ -96,33 +123,25 @@ def _range_rows_of(thread: HostThread, device: DeviceTimeline, ops: Index) -> It
     innermost = nesting.innermost_at(launch_ns, ranges.start_ns, ranges.end_ns, thread.parents)
     labels, texts = thread.range_labels, thread.range_patterns
     op, label = _pairs(ops, innermost, labels, thread.parents)
-    starts_ns, ends_ns = device.ops.start_ns[op], device.ops.end_ns[op]
-    union_ns = measure_by_label(starts_ns, ends_ns, label)
-    sum_ns = np.bincount(label, ends_ns - starts_ns, len(texts))
     count = np.bincount(labels, minlength=len(texts))
     closed = thread.outermost & (ranges.end_ns != OPEN_NS)
     host_ns = np.bincount(labels[closed], (ranges.end_ns - ranges.start_ns)[closed], len(texts))
-    for number, gpu_ns in union_ns.items():
-        yield RangeRow(
-            source=device.source_id,
-            process=device.pid,
-            device=device.device,
-            name=texts[number],
-            count=int(count[number]),
-            host_ns=int(host_ns[number]),
-            gpu_ns=gpu_ns,
-            gpu_sum_ns=int(sum_ns[number]),
-        )
+    for first, stop in nesting.thread_slices(label):
+        number = int(label[first])
+        total = totals.setdefault(texts[number], _RangeTotal())
+        total.count += int(count[number])
+        total.host_ns += int(host_ns[number])
+        total.ops.append(op[first:stop])
 
 
 def _pairs(ops: Index, innermost: Index, labels: Index, parents: Index) -> tuple[Index, Index]:
-    """Every (operation, label of a range around its launch), each pair once, walking up one level at a time."""
+    """Every (operation, label of a range around its launch) once, sorted by label, walking up one level at a time."""
     op, at = ops[innermost >= 0], innermost[innermost >= 0]
-    n_labels = int(labels.max()) + 1
-    found = [op * n_labels + labels[at]]
+    n_ops = int(ops.max(initial=0)) + 1
+    found = [labels[at] * n_ops + op]
     while len(at):
         above = parents[at]
         op, at = op[above >= 0], above[above >= 0]
-        found.append(op * n_labels + labels[at])
+        found.append(labels[at] * n_ops + op)
     pairs = np.unique(np.concatenate(found))
-    return pairs // n_labels, pairs % n_labels
+    return pairs % n_ops, pairs // n_ops

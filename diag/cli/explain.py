@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, width
+from diag.cli.terminal import StatusLine, color, width
 from diag.errors import UsageError
 
 
@@ -43,7 +43,7 @@ def explain(
 
 def _finding(finding_id: str, inputs: list[Path]) -> str:
     from diag.ingest.importer import ImportOptions, open_inputs
-    from diag.render import explanation
+    from diag.render import render_finding
     from diag.rules.analysis import AnalysisOptions
     from diag.rules.stored import report_of, stored_finding
     from diag.store.cache import Cache
@@ -59,4 +59,4 @@ def _finding(finding_id: str, inputs: list[Path]) -> str:
         raise UsageError(
             f"{finding_id!r} is neither a rule nor a finding that {where}. All rules are listed by: diag explain"
         )
-    return explanation.finding(found, width=width())
+    return render_finding(found, width=width(), color=color())

@@ -15,8 +15,10 @@ import typer
 
 from diag.cli.terminal import StatusLine, width
 from diag.errors import UsageError
-from diag.render.escape import one_line
-from diag.render.layout import cells, elide, pad
+
+
+WHOLE_LINES = 1 << 20
+"""Width of a table in a pipe: whatever reads it will want whole lines."""
 
 
 class QueryFormat(enum.StrEnum):
@@ -70,17 +72,13 @@ def _write(columns: Sequence[str], rows: sqlite3.Cursor, output_format: QueryFor
         records = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
         print(json.dumps(records, indent=1, ensure_ascii=False))
     else:
+        from diag.render.layout import grid
+
         shown = rows.fetchmany(limit)
-        print(_grid([list(columns), *([_cell(value) for value in row] for row in shown)]))
+        edge = width() if sys.stdout.isatty() else WHOLE_LINES
+        print(grid(columns, [[_cell(value) for value in row] for row in shown], edge))
         if rows.fetchone() is not None:
             print(f"(only the first {limit} rows; more with --limit N or --format csv)", file=sys.stderr)
-
-
-def _grid(rows: list[list[str]]) -> str:
-    """Rows in aligned columns; lines are cut at a terminal's edge, and whole in a pipe."""
-    rooms = [max(map(cells, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(pad, row, rooms)).rstrip() for row in rows]
-    return "\n".join(elide(line, width()) for line in lines) if sys.stdout.isatty() else "\n".join(lines)
 
 
 def _plain(value: Any) -> Any:
@@ -90,7 +88,7 @@ def _plain(value: Any) -> Any:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"({len(value)} bytes)" if isinstance(value, bytes) else one_line(str(value))
+    return f"({len(value)} bytes)" if isinstance(value, bytes) else str(value)
 
 
 _TABLES = """

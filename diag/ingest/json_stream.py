@@ -43,13 +43,12 @@ class FileBytes:
     """The bytes of a file, gunzipped when they are gzip, in blocks.
 
     Raises InputError when the file cannot be read, is a damaged gzip, or unpacks to more than the bounds allow.
-    A gzip file that stops early yields what it holds and sets `cut_short`.
+    A gzip file that stops early yields what it holds.
     """
 
     def __init__(self, path: Path, bounds: Bounds) -> None:
         self.path = path
         self.bounds = bounds
-        self.cut_short = False
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -87,7 +86,6 @@ class FileBytes:
                 yield plain
                 block = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
         yield inflate.flush()
-        self.cut_short = not inflate.eof
 
 
 @dataclass(frozen=True)
@@ -169,8 +167,7 @@ class EventStream(Generic[Event]):
         self._peek()
         while True:
             end = self._end_of_value(self._text(), 0)
-            # A number may go on in the next block.
-            if end is not None and end < len(self._buffer):
+            if end is not None:
                 text = self._buffer[:end]
                 self._drop(end)
                 try:
@@ -282,7 +279,7 @@ class EventStream(Generic[Event]):
     def _end_of_value(self, text: str, at: int) -> int | None:
         """None when the value at `at` goes on after the buffer. Raises _Malformed when it is no JSON."""
         try:
-            return int(_SCANNER.raw_decode(text, at)[1])
+            end: int = _SCANNER.raw_decode(text, at)[1]
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated string") or error.pos >= len(text) - _LONGEST_PIECE:
                 return None
@@ -291,6 +288,8 @@ class EventStream(Generic[Event]):
             raise _Malformed(f"it holds {error}; have its writer put null instead", at) from error
         except RecursionError as error:
             raise _Malformed("its values are nested too deeply", at) from error
+        is_number = text[end - 1] in _DIGITS
+        return None if is_number and text[end : end + 1] in _DIGITS + ".eE" else end
 
     # ---- the buffer --------------------------------------------------------------------------------------------
 
@@ -354,5 +353,6 @@ def _no_literal(name: str) -> NoReturn:
 # Only where values end is asked, so that no number is worth converting, and no number too long to be converted.
 _SCANNER = json.JSONDecoder(strict=False, parse_int=len, parse_float=len, parse_constant=_no_literal)
 _SEPARATOR = re.compile(r"[ \t\r\n]*,[ \t\r\n]*")
+_DIGITS = "0123456789"
 _LONGEST_PIECE = len(r'"\u0000')
 """Within so many characters of the end, an error may be due to the end."""

@@ -19,6 +19,7 @@ from diag.timeline import nesting
 from diag.timeline.ranges import COLUMNS, KINDS, OPEN_NS
 
 ROW_LIMIT = 1_000_000
+KNOWN_TEXTS = 100_000
 
 Column = NDArray[np.int64]
 
@@ -67,7 +68,7 @@ class RangeWriter:
         self.count = 0
         self.as_columns = expected > row_limit
         self._blocks = 0
-        self._pattern_ids: dict[str, int] = {}
+        self._ids: dict[str, int] = {}  # of texts, or of patterns once ranges are kept as columns
         self._summaries: dict[tuple[int, int], Summary] = {}
 
     def add(self, chunk: RangeChunk) -> None:
@@ -89,7 +90,7 @@ class RangeWriter:
 
     def _add_rows(self, chunk: RangeChunk) -> None:
         domains = [text for text in chunk.domain or () if text is not None]
-        ids = self.case.intern([*chunk.texts, *domains])
+        ids = self._intern([*chunk.texts, *domains])
         name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
         nothing: list[None] = [None] * len(chunk)
         self.case.db.executemany(
@@ -110,11 +111,18 @@ class RangeWriter:
             ),
         )
 
+    def _intern(self, texts: Sequence[str]) -> dict[str, int]:
+        """Ids of at least these texts. Most chunks repeat names, and some traces have a new name for every range."""
+        if len(self._ids) > KNOWN_TEXTS:
+            self._ids = {}
+        new = [text for text in dict.fromkeys(texts) if text not in self._ids]
+        self._ids |= self.case.intern(new)
+        return self._ids
+
     def _add_columns(self, chunk: RangeChunk) -> None:
         patterns = [pattern_of(text) for text in chunk.texts]
-        new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in self._pattern_ids]
-        self._pattern_ids |= self.case.intern(new)
-        pattern_ids = np.array([self._pattern_ids[pattern] for pattern in patterns], np.int64)
+        ids = self._intern(patterns)
+        pattern_ids = np.array([ids[pattern] for pattern in patterns], np.int64)
         values = {
             "thread_id": chunk.thread_id,
             "start_ns": chunk.start_ns,

@@ -95,7 +95,7 @@ def in_short(report: Report, alike: Sequence[Finding]) -> str:
 
 def overlap(report: Report, finding: Finding) -> str | None:
     ids = report.overlaps.get(finding.id)
-    return f"Partly the same device time as {some(ids)}: do not add them up." if ids else None
+    return f"Partly the same time as {some(ids)}: do not add them up." if ids else None
 
 
 def rest(groups: Iterable[Sequence[Finding]]) -> str:

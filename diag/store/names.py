@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 
-# Also used on whole columns by Arrow's RE2, hence no look-around.
-NUMBER = r"#[0-9]+|(^|[^0-9A-Za-z])(?:0x[0-9a-fA-F]+|[0-9]+)"
+# Also used on whole columns by Arrow's RE2, hence no look-around. The line in `train.py(37): step` is no counter but
+# tells functions apart, so a number after "y(" stays.
+NUMBER = r"#[0-9]+|(^\(?|[^0-9A-Za-z(]|[^y]\()(?:0x[0-9a-fA-F]+|[0-9]+)"
 NUMBER_REPLACEMENT = r"\1#"
 _NUMBER = re.compile(NUMBER)
 
 
 def pattern_of(text: str) -> str:
-    """`text` with each free-standing number or address replaced by '#'; digits inside words (`conv2d`) stay.
+    """`text` with each free-standing number or address replaced by '#'; digits inside words and line numbers stay.
 
     >>> pattern_of("aten::view, op_id = 314290")
     'aten::view, op_id = #'
     >>> pattern_of("ProfilerStep#12 of layer_3")
     'ProfilerStep# of layer_#'
+    >>> pattern_of("train.py(37): step"), pattern_of("layer (3)")
+    ('train.py(37): step', 'layer (#)')
     >>> pattern_of("sm80_gemm_f32 at 0x7f00")
     'sm80_gemm_f32 at #'
     """

@@ -40,7 +40,8 @@ def account_for_idle(device: DeviceTimeline) -> IdleAccount:
     other_process = device.idle & device.others
     gaps = device.idle - other_process
     starts, ends = gaps.starts_ns, gaps.ends_ns
-    ender = np.searchsorted(device.ops.start_ns, starts, side="left")
+    # By the gap's end: an operation without duration inside the gap does not end it.
+    ender = np.searchsorted(device.ops.start_ns, ends, side="left")
     launch = np.append(device.launch, gpu_work.NONE)[ender]
     captured = launch != gpu_work.NONE
     called = np.append(device.calls.start_ns, 0)[launch]

@@ -1,8 +1,8 @@
 """Which range encloses which: parents, innermost ranges at an instant, and self time.
 
 Ranges of one thread normally nest (NVTX push/pop, operators, Python functions), which allows a solution by sorting
-alone. Clock rounding and start/end ranges can make them cross; then a stack walk gives the answer for that thread.
-In both cases the parent of a range is the latest-started range that is still active when it starts.
+alone. Some cross: a profiler step opens inside the function that announces it and outlives it. Then a stack walk gives
+the answer for that thread. In both cases the parent of a range is the latest-started range that contains all of it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _parents_by_stack(starts_ns: Times, ends_ns: Times) -> Index:
     for index, start in enumerate(starts_ns.tolist()):
         while active and ends[active[-1]] <= start:
             active.pop()
-        parent.append(active[-1] if active else -1)
+        parent.append(next((i for i in reversed(active) if ends[i] >= ends[index]), -1))
         active.append(index)
     return np.array(parent, np.int64)
 
@@ -73,7 +73,10 @@ def thread_slices(threads: Integers) -> list[tuple[int, int]]:
 
 
 def innermost_at(times_ns: Times, starts_ns: Times, ends_ns: Times, parent: Index) -> Index:
-    """For each time, the index of the latest-started range `[start, end)` of one thread that contains it, or -1."""
+    """For each time, the index of the latest-started range `[start, end)` of one thread that contains it, or -1.
+
+    Climbing parents is enough also where ranges cross: one that does not contain its successor ends before it does.
+    """
     at = np.searchsorted(starts_ns, times_ns, side="right") - 1
     ended = np.flatnonzero((at >= 0) & (ends_ns[np.maximum(at, 0)] <= times_ns)) if len(starts_ns) else at[:0]
     while len(ended):

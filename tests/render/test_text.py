@@ -83,7 +83,7 @@ def test_every_finding_can_be_asked_for(report: Report) -> None:
 def test_bounds_are_called_bounds_and_overlaps_are_told(report: Report) -> None:
     text = " ".join(render_text(report).split())
     assert "At most 6.0 ms could be won, 6.2 % of the window." in text
-    assert f"Partly the same device time as {report.findings[0].id}: do not add them up." in text
+    assert f"Partly the same time as {report.findings[0].id}: do not add them up." in text
 
 
 def test_a_reason_is_given_once_for_all_its_rules(report: Report) -> None:

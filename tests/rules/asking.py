@@ -1,0 +1,32 @@
+"""What tests of rules speak of: asking a rule, its three cases, the figures of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from diag.rules.finding import Answer, Finding
+from diag.rules.report import Report
+from tests.builders.nsys_export import NsysExport
+
+Ask = Callable[[str, NsysExport], list[Answer]]
+Analyse = Callable[[NsysExport], Report]
+
+
+@dataclass(frozen=True)
+class ThreeCases:
+    """What every rule ships with: it fires, its healthy twin is clear, and where evidence is missing it cannot tell."""
+
+    fires: Callable[[], NsysExport]
+    clear: Callable[[], NsysExport]
+    untold: Callable[[], NsysExport]
+
+
+def only_finding(answers: Sequence[Answer]) -> Finding:
+    (finding,) = (answer for answer in answers if isinstance(answer, Finding))
+    return finding
+
+
+def figures(finding: Finding) -> dict[str, float | int | str]:
+    """The evidence of a finding by its label."""
+    return {evidence.label: evidence.value for evidence in finding.evidence}

@@ -1,0 +1,39 @@
+"""Small runs whose every figure can be worked out in the head. Times are nanoseconds."""
+
+from __future__ import annotations
+
+from tests.builders.nsys_export import NsysExport
+
+
+class Scene:
+    """One process with a main thread and a GPU."""
+
+    def __init__(self) -> None:
+        self.export = NsysExport()
+        process = self.export.process()
+        self.main = process.thread()
+        self.gpu = process.gpu()
+
+
+def starved(n: int = 10) -> Scene:
+    """n kernels of 80, one per 100, each launched 5 before it starts: of each gap of 20, 15 are the host's delay.
+
+    The window is 100 n - 20 long and idle for 20 (n - 1).
+    """
+    scene = Scene()
+    for i in range(n):
+        scene.main.launch(scene.gpu, called=100 * i - 5, start=100 * i, end=100 * i + 80)
+    return scene
+
+
+def fed(n: int = 10) -> Scene:
+    """n kernels of 100, back to back, all launched before the second one starts: never idle."""
+    scene = Scene()
+    for i in range(n):
+        scene.main.launch(scene.gpu, called=2 * i - 5, start=100 * i, end=100 * i + 100)
+    return scene
+
+
+def too_short() -> Scene:
+    """One operation less than shares need."""
+    return starved(9)

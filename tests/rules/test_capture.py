@@ -1,0 +1,114 @@
+"""Whether the capture can be trusted: lost events, launches out of sight, the profiler's own cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from diag.rules.finding import CannotTell, Clear
+from tests.builders.nsys_export import NsysExport
+from tests.rules.asking import Ask, ThreeCases, figures, only_finding
+from tests.rules.scenes import fed, starved
+
+
+def with_message(severity: str, text: str) -> NsysExport:
+    scene = fed()
+    scene.export.diagnostic(severity, text)
+    return scene.export
+
+
+def with_unseen_launches(n_unseen: int, n: int = 20) -> NsysExport:
+    """n back-to-back kernels, of which the first were launched before the capture began."""
+    scene = fed(n)
+    for row in scene.export.rows["CUPTI_ACTIVITY_KIND_KERNEL"][:n_unseen]:
+        row["correlationId"] = 1_000_000
+    return scene.export
+
+
+def with_overhead(label: str, *times: tuple[int, int]) -> NsysExport:
+    scene = fed()
+    for start, end in times:
+        scene.main.overhead(label, start, end)
+    return scene.export
+
+
+CASES = {
+    "capture.lost": ThreeCases(
+        fires=lambda: with_message("Warning", "Not all CUDA events might have been collected."),
+        clear=lambda: with_message("Warning", "CPU IP/backtrace sampling not supported, disabling."),
+        untold=lambda: fed().export,
+    ),
+    "capture.coverage": ThreeCases(
+        fires=lambda: with_unseen_launches(5),
+        clear=lambda: with_unseen_launches(1),
+        untold=lambda: fed().export.drop("CUPTI_ACTIVITY_KIND_RUNTIME"),
+    ),
+    "capture.profiler_cost": ThreeCases(
+        fires=lambda: with_overhead("Buffer flush (Profiler)", (100, 150)),
+        clear=lambda: with_overhead("Buffer flush (Profiler)", (100, 149)),
+        untold=lambda: fed().export,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Not all OS runtime libraries events might have been collected.", "OS runtime libraries"),
+        ("3 events were dropped", "3 events were dropped"),
+        ("Some events were lost due to a full buffer", "Some events were lost due to a full buffer"),
+    ],
+)
+def test_messages_that_speak_of_lost_events(ask: Ask, text: str, told: str) -> None:
+    finding = only_finding(ask("capture.lost", with_message("Error", text)))
+    assert told in finding.claim
+    assert finding.severity == "info"
+
+
+def test_equal_messages_are_listed_once(ask: Ask) -> None:
+    export = with_message("Warning", "Not all CUDA events might have been collected.")
+    export.diagnostic("Warning", "Not all CUDA events might have been collected.")
+    finding = only_finding(ask("capture.lost", export))
+    assert finding.claim.count("CUDA") == 1
+    assert figures(finding)["messages"] == 2
+
+
+def test_a_message_that_only_informs_is_no_loss(ask: Ask) -> None:
+    (answer,) = ask("capture.lost", with_message("Info", "Not all CUDA events might have been collected."))
+    assert isinstance(answer, Clear)
+
+
+def test_coverage_counts_operations_and_kernels(ask: Ask) -> None:
+    export = with_unseen_launches(5)
+    gpu = export.process(100).gpu()
+    for start in range(2000, 2050, 10):
+        gpu.copy(start, start + 10, 64)
+    found = figures(only_finding(ask("capture.coverage", export)))
+    assert found["operations without a launching call"] == 10
+    assert found["their share"] == pytest.approx(10 / 25)
+    assert found["share of kernels"] == pytest.approx(5 / 20)
+
+
+def test_what_the_driver_needs_is_no_cost_of_the_profiler(ask: Ask) -> None:
+    (answer,) = ask("capture.profiler_cost", with_overhead("Command buffer full (CUDA)", (0, 900)))
+    assert isinstance(answer, Clear)
+
+
+def test_cost_is_a_union_cut_to_the_window(ask: Ask) -> None:
+    times = ((-500, 100), (50, 150), (900, 5000))
+    finding = only_finding(ask("capture.profiler_cost", with_overhead("Instrumentation (Profiler)", *times)))
+    assert figures(finding)["profiler's own work"] == 150 + 100
+    assert finding.share == pytest.approx(250 / 1000)
+    assert (finding.severity, finding.recoverable_ns) == ("info", None)
+
+
+def test_old_exports_name_the_profilers_work(ask: Ask) -> None:
+    scene = fed()
+    scene.main.profiler_overhead("CUDA profiling data flush overhead", 100, 200)
+    scene.main.profiler_overhead("Command buffer full", 300, 900)
+    assert figures(only_finding(ask("capture.profiler_cost", scene.export)))["profiler's own work"] == 100
+
+
+def test_what_is_missing_is_said(ask: Ask) -> None:
+    (answer,) = ask("capture.coverage", starved().export.drop("CUPTI_ACTIVITY_KIND_RUNTIME"))
+    assert isinstance(answer, CannotTell)
+    assert answer.because == "CUDA API calls were not captured (nsys profile --trace=cuda)"

@@ -1,0 +1,115 @@
+"""Traces without GPU work: where the host itself spends its time."""
+
+from __future__ import annotations
+
+import pytest
+
+from diag.rules.finding import CannotTell
+from tests.builders.nsys_export import NsysExport
+from tests.rules.asking import Analyse, Ask, ThreeCases, figures, only_finding
+from tests.rules.scenes import Scene, starved
+
+
+def loading(loader_ns: int) -> NsysExport:
+    """Ten steps of 100 that start with the data loader; inside the loader a range of its own name recurs."""
+    scene = Scene()
+    for start in range(0, 1000, 100):
+        scene.main.range("train", start, start + 100)
+        scene.main.range("DataLoader.__next__", start, start + loader_ns)
+        scene.main.range("DataLoader.__next__", start, start + loader_ns // 2)
+    return scene.export
+
+
+def working(n: int) -> NsysExport:
+    """n ranges of different names, each an n-th of the time."""
+    scene = Scene()
+    for i in range(n):
+        scene.main.range(f"part {chr(ord('a') + i)}", 100 * i, 100 * i + 100)
+    return scene.export
+
+
+def marked() -> NsysExport:
+    """Nothing but an instant."""
+    scene = Scene()
+    scene.main.mark("here", 10)
+    return scene.export
+
+
+def reading(call_ns: int) -> NsysExport:
+    """Ten periods of 100 that start with a call to read; a background thread waits all the time."""
+    scene = Scene()
+    for start in range(0, 1000, 100):
+        scene.main.range("work", start, start + 100)
+        scene.main.os_call("read", start, start + call_ns)
+    scene.main.process.thread(101, "background").os_call("poll", 100, 900)
+    return scene.export
+
+
+CASES = {
+    "host.data_loader": ThreeCases(
+        fires=lambda: loading(60),
+        clear=lambda: loading(4),
+        untold=marked,
+    ),
+    "host.hot": ThreeCases(
+        fires=lambda: loading(60),
+        clear=lambda: working(11),
+        untold=marked,
+    ),
+    "host.os_calls": ThreeCases(
+        fires=lambda: reading(40),
+        clear=lambda: reading(9),
+        untold=lambda: loading(60),
+    ),
+}
+
+
+def test_time_in_the_data_loader_counts_recursion_once(ask: Ask) -> None:
+    finding = only_finding(ask("host.data_loader", loading(60)))
+    found = figures(finding)
+    assert (found["in the data loader"], found["window"], found["calls"]) == (600, 1000, 10)
+    assert finding.recoverable_ns == 600
+    assert finding.share == pytest.approx(0.6)
+
+
+def test_self_time_is_duration_less_what_is_inside(ask: Ask) -> None:
+    finding = only_finding(ask("host.hot", loading(60)))
+    found = figures(finding)
+    assert "'DataLoader.__next__'" in finding.claim
+    assert found["self time of 'DataLoader.__next__'"] == 600  # 30 of the inner and 30 of the outer, ten times
+    assert found["self time of 'train'"] == 400
+
+
+def test_only_the_main_threads_os_calls_count(ask: Ask) -> None:
+    finding = only_finding(ask("host.os_calls", reading(40)))
+    assert figures(finding) == {"in read()": 400}
+    assert finding.recoverable_ns == 400
+    assert "read()" in finding.title
+
+
+def test_a_trace_without_gpu_work_gets_a_host_verdict(report_on: Analyse) -> None:
+    report = report_on(loading(60))
+    assert report.devices == []
+    assert report.verdict.title == "The data loader holds up the program"
+    assert report.verdict.finding_id is not None
+
+
+def test_open_ranges_end_with_the_last_event(ask: Ask) -> None:
+    export = loading(60)
+    export.process(100).thread().range("main", -200, None)
+    found = figures(only_finding(ask("host.data_loader", export)))
+    assert found["window"] == 1200
+
+
+@pytest.mark.parametrize("rule_id", ["host.data_loader", "host.hot", "host.os_calls"])
+def test_with_gpu_work_the_device_speaks(ask: Ask, rule_id: str) -> None:
+    scene = starved()
+    scene.main.range("DataLoader.__next__", 0, 900)
+    scene.main.os_call("read", 0, 900)
+    assert ask(rule_id, scene.export) == []
+
+
+def test_without_os_calls_there_is_no_telling(ask: Ask) -> None:
+    (answer,) = ask("host.os_calls", loading(60))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("OS runtime calls were not captured")

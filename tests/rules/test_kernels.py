@@ -1,0 +1,68 @@
+"""Kernels that take much of the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from diag.rules.finding import CannotTell
+from tests.builders.nsys_export import NsysExport
+from tests.rules.asking import Analyse, Ask, ThreeCases, figures, only_finding
+from tests.rules.scenes import Scene, fed, too_short
+
+
+def many_kernels(n: int) -> NsysExport:
+    """n kernels of different names, each an n-th of the window."""
+    scene = Scene()
+    for i in range(n):
+        scene.gpu.kernel(100 * i, 100 * i + 100, name=f"kernel_{chr(ord('a') + i)}")
+    return scene.export
+
+
+CASES = {
+    "kernels.hot": ThreeCases(
+        fires=lambda: fed().export,
+        clear=lambda: many_kernels(11),
+        untold=lambda: too_short().export,
+    )
+}
+
+
+def two_kernels() -> NsysExport:
+    """gemm: five launches of 60, 70, 80, 90, 100. relu: five of 20, beside the last gemm on another stream."""
+    scene = Scene()
+    start = 0
+    for duration in (60, 70, 80, 90, 100):
+        scene.gpu.kernel(start, start + duration, "gemm")
+        start += duration
+    for _ in range(5):
+        scene.gpu.kernel(start - 30, start - 10, "relu", streamId=13)
+    return scene.export
+
+
+def test_the_largest_kernel(ask: Ask) -> None:
+    finding = only_finding(ask("kernels.hot", two_kernels()))
+    found = figures(finding)
+    assert finding.subject.kernel == "gemm"
+    assert (found["launches"], found["total"], found["median"], found["longest"]) == (5, 400, 80, 100)
+    assert finding.share == 1.0
+    assert (finding.severity, finding.recoverable_ns) == ("info", None)
+
+
+def test_a_kernel_that_overlaps_itself_takes_its_union_of_the_window(report_on: Analyse) -> None:
+    gemm, relu = report_on(two_kernels()).kernels
+    assert (gemm.total_ns, relu.total_ns) == (400, 100)
+    assert gemm.share_of_kernel_time == pytest.approx(0.8)
+    assert relu.share_of_window == pytest.approx(20 / 400)
+
+
+def test_a_timeline_cannot_tell_how_good_a_kernel_is(ask: Ask) -> None:
+    answers = ask("kernels.hot", two_kernels())
+    assert any(isinstance(a, CannotTell) and "no counters in a timeline" in a.because for a in answers)
+
+
+def test_what_to_run_next_is_safe_to_paste(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(10):
+        scene.gpu.kernel(100 * i, 100 * i + 100, name="evil'; rm -rf $HOME #")
+    (command,) = only_finding(ask("kernels.hot", scene.export)).next
+    assert "--kernel-name regex:evil.rm.rf.HOME." in command

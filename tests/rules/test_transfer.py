@@ -1,0 +1,117 @@
+"""Copies between host and device."""
+
+from __future__ import annotations
+
+import pytest
+
+from diag.rules.finding import CannotTell, Clear
+from tests.builders.nsys_export import NsysExport
+from tests.rules.asking import Ask, ThreeCases, figures, only_finding
+from tests.rules.scenes import Scene, too_short
+
+MIB = 1 << 20
+PAGEABLE = ("Pageable", "Device")
+PINNED = ("Pinned", "Device")
+
+
+def alternating(copy_ns: int, kernel_ns: int, *, overlap_ns: int = 0, memory: tuple[str, str] = PINNED) -> NsysExport:
+    """Ten times a copy of 1 MiB and then a kernel that starts `overlap_ns` before the copy ends; never idle."""
+    scene = Scene()
+    period = copy_ns + kernel_ns - overlap_ns
+    for start in range(0, 10 * period, period):
+        scene.gpu.copy(start, start + copy_ns, MIB, memory=memory)
+        scene.gpu.kernel(start + copy_ns - overlap_ns, start + period)
+    return scene.export
+
+
+def on_device() -> NsysExport:
+    """Copies within the device: memory traffic, not transfers."""
+    scene = Scene()
+    for start in range(0, 1000, 100):
+        scene.gpu.copy(start, start + 100, MIB, "Device-to-Device", ("Device", "Device"))
+    return scene.export
+
+
+CASES = {
+    "transfer.bound": ThreeCases(
+        fires=lambda: alternating(60, 40),
+        clear=on_device,
+        untold=lambda: too_short().export,
+    ),
+    "transfer.pageable": ThreeCases(
+        fires=lambda: alternating(60, 40, memory=PAGEABLE),
+        clear=lambda: alternating(60, 40, memory=PINNED),
+        untold=lambda: alternating(60, 40, memory=PAGEABLE).then(
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN srcKind",
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN dstKind",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("copy_ns", "kernel_ns", "overlap_ns", "exposed_ns", "won_ns"),
+    [
+        (60, 40, 0, 600, 400),  # all kernels fit under the copies
+        (40, 60, 0, 400, 400),  # all copies fit under the kernels
+        (60, 40, 20, 400, 200),  # a part overlaps already
+    ],
+)
+def test_overlap_can_hide_the_smaller_of_both(
+    ask: Ask, copy_ns: int, kernel_ns: int, overlap_ns: int, exposed_ns: int, won_ns: int
+) -> None:
+    export = alternating(copy_ns, kernel_ns, overlap_ns=overlap_ns)
+    finding = only_finding(ask("transfer.bound", export))
+    found = figures(finding)
+    assert found["exposed copies"] == exposed_ns
+    assert found["kernels"] == 10 * kernel_ns
+    assert found["won by perfect overlap"] == finding.recoverable_ns == won_ns
+    assert finding.share == pytest.approx(exposed_ns / (10 * (copy_ns + kernel_ns - overlap_ns)))
+
+
+def test_the_rate_is_bytes_over_the_union(ask: Ask) -> None:
+    finding = only_finding(ask("transfer.bound", alternating(60, 40)))
+    assert figures(finding)["rate h2d pinned→device"] == pytest.approx(10 * MIB / 600e-9)
+    assert "pinned host→device" in finding.title
+
+
+def test_kinds_of_copies_are_kept_apart(ask: Ask) -> None:
+    export = alternating(60, 40)
+    gpu = export.process(100).gpu()
+    gpu.copy(0, 30, MIB, "Device-to-Host", ("Device", "Pageable"))
+    gpu.copy(0, 1000, MIB, "Device-to-Device", ("Device", "Device"))
+    found = figures(only_finding(ask("transfer.bound", export)))
+    assert found["h2d pinned→device, 10 copies"] == 600
+    assert found["d2h device→pageable, 1 copy"] == 30
+    assert found["d2d device→device, 1 copy"] == 1000
+    assert found["exposed copies"] == 600
+
+
+def test_the_peak_of_the_link_is_never_claimed(ask: Ask) -> None:
+    answers = ask("transfer.bound", alternating(60, 40))
+    assert any(isinstance(a, CannotTell) and "link" in a.because for a in answers)
+
+
+def test_a_tenth_of_the_window_is_the_limit(ask: Ask) -> None:
+    assert not any(isinstance(a, Clear) for a in ask("transfer.bound", alternating(10, 90)))
+    assert any(isinstance(a, Clear) for a in ask("transfer.bound", alternating(10, 91)))
+
+
+def test_pinning_may_win_half(ask: Ask) -> None:
+    finding = only_finding(ask("transfer.pageable", alternating(60, 40, memory=PAGEABLE)))
+    assert figures(finding) == {"h2d pageable→device, 10 copies": 600}
+    assert finding.recoverable_ns == 300
+    assert finding.share == pytest.approx(0.6)
+
+
+def test_pinning_may_win_what_pinned_copies_of_the_trace_show(ask: Ask) -> None:
+    """Pinned, 2 MiB take 20: so 10 MiB take 100 of the 600 that they take from pageable memory."""
+    export = alternating(60, 40, memory=PAGEABLE)
+    export.process(100).gpu().copy(1000, 1020, 2 * MIB, memory=PINNED)
+    assert only_finding(ask("transfer.pageable", export)).recoverable_ns == 500
+
+
+def test_pinned_copies_of_the_other_direction_show_nothing(ask: Ask) -> None:
+    export = alternating(60, 40, memory=PAGEABLE)
+    export.process(100).gpu().copy(1000, 1020, 2 * MIB, "Device-to-Host", ("Device", "Pinned"))
+    assert only_finding(ask("transfer.pageable", export)).recoverable_ns == 300

@@ -1,0 +1,28 @@
+"""What is generated is up to date, and what is written by hand names things that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from diag.render import rule_pages
+from diag.rules import thresholds
+from diag.rules.engine import rules
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+def test_rule_pages_are_what_the_rules_say() -> None:
+    written = {path.name: path.read_text("utf-8") for path in (ROOT / "docs" / "rules").glob("*.md")}
+    assert written == dict(rule_pages.pages()), "run: make docs"
+
+
+def test_every_rule_has_its_thresholds_and_every_threshold_its_rule() -> None:
+    assert set(thresholds.load()) <= set(rules())
+
+
+def test_links_in_the_documentation_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in LINK.findall(page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
