@@ -108,7 +108,7 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one source, stamped with the rule's id."""
     for need in rule.needs:
         if not FACTS[need].is_captured(trace):
-            yield CannotTell(Subject(trace.source.id), FACTS[need].because, rule.id)
+            yield CannotTell(Subject(trace.source.id), FACTS[need].why_not(trace), rule.id)
             return
     for answer in rule.decide(trace, limits):
         yield replace(answer, rule=rule.id)

@@ -14,8 +14,9 @@ class Fact:
     how: str
     is_captured: Callable[[Trace], bool]
 
-    @property
-    def because(self) -> str:
+    def why_not(self, trace: Trace) -> str:
+        if trace.scope is not None and self.is_captured(Trace(trace.case, trace.source)):
+            return f"there are no {self.name} in this part of the trace"
         return f"{self.name} were not captured ({self.how})"
 
 

@@ -194,8 +194,8 @@ def _window_of(trace: Trace, thread: HostThread) -> Intervals:
 def _self_times(main: _Main, within: Intervals | None = None) -> list[tuple[str, int]]:
     """Name patterns of the main thread's ranges by their self time, longest first; only ranges that start `within`."""
     ranges = main.thread.ranges
-    ends_ns = np.minimum(ranges.end_ns, main.window.span[1])
-    self_ns = nesting.self_times_ns(ranges.start_ns, ends_ns, main.thread.parents)
+    durations_ns = main.window.measure_within(ranges.start_ns, ranges.end_ns)
+    self_ns = nesting.self_times_ns(durations_ns, main.thread.parents)
     if within is not None:
         self_ns = np.where(within.contains(ranges.start_ns), self_ns, 0)
     texts = main.thread.range_patterns

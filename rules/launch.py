@@ -23,9 +23,9 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
 
     Asks      Does the device wait, launch after launch, for the next small operation?
     Decides   An operation found its queue empty if its launching call began after all earlier operations had ended.
-              Fires when that holds for `empty_queue_share` of the launched operations and the gaps paced by launching
-              (host late or launch latency, no longer than `paced_ratio` x the median time between two launches) take
-              `share` of the window.
+              Fires when that holds for `empty_queue_share` of the launched operations, the median kernel is shorter than
+              the median time between two launches, and the gaps paced by launching (host late or launch latency, no
+              longer than `paced_ratio` x that time) take `share` of the window.
     Matters   Each launch costs the host some microseconds; kernels shorter than that leave the device idle.
     Do        Replay the sequence as a CUDA graph, compile it (torch.compile, fused kernels), use larger batches, and
               keep Python work off the launching thread.
@@ -39,11 +39,11 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
     period_ns = median_launch_period_ns(device)
     paced = _paced_gaps(trace, device, limits["paced_ratio"] * period_ns)
     share = device.share(paced)
-    if empty < limits["empty_queue_share"] or share < limits["share"]:
-        yield Clear(subject_of(device))
-        return
     kernels = device.ops.select(device.ops.kind == gpu_work.KERNEL)
     median_ns = int(np.median(kernels.duration_ns)) if len(kernels) else 0
+    if empty < limits["empty_queue_share"] or share < limits["share"] or median_ns >= period_ns:
+        yield Clear(subject_of(device))
+        return
     yield Finding(
         title="Launch-bound: the device finishes before the host has launched the next operation",
         claim=f"{units.share(empty)} of the launched operations found the queue empty. The host launches one every "

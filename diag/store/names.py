@@ -6,8 +6,8 @@ import re
 
 # Also used on whole columns by Arrow's RE2, hence no look-around. The line in `train.py(37): step` is no counter but
 # tells functions apart, so a number after "y(" stays.
-NUMBER = r"#[0-9]+|(^\(?|[^0-9A-Za-z(]|[^y]\()(?:0x[0-9a-fA-F]+|[0-9]+)"
-NUMBER_REPLACEMENT = r"\1#"
+NUMBER = r"#[0-9]+|(^\(?|[^0-9A-Za-z(]|[^y]\()(?:0x[0-9a-fA-F]+|[0-9]+)(\b|_)"
+NUMBER_REPLACEMENT = r"\1#\2"
 _NUMBER = re.compile(NUMBER)
 
 
@@ -20,6 +20,8 @@ def pattern_of(text: str) -> str:
     'ProfilerStep# of layer_#'
     >>> pattern_of("train.py(37): step"), pattern_of("layer (3)")
     ('train.py(37): step', 'layer (#)')
+    >>> pattern_of("3D_backbone"), pattern_of("block_3_head_7")
+    ('3D_backbone', 'block_#_head_#')
     >>> pattern_of("sm80_gemm_f32 at 0x7f00")
     'sm80_gemm_f32 at #'
     """
