@@ -49,6 +49,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         notes={source.id: case.notes(source.id) for source in case.sources},
         verdict=verdict(findings, clear, devices),
         devices=[tables.device_row(device) for device in devices],
+        hardware=tables.hardware_rows(devices),
         kernels=_kernels(devices),
         ranges=_ranges(traces),
         findings=findings,

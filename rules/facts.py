@@ -34,6 +34,7 @@ FACTS = {
         _captured("nvtx", "operator", "python", "annotation"),
     ),
     "os_call": Fact("OS runtime calls", "nsys profile --trace=osrt", _captured("os_call")),
+    "cpu_sample": Fact("CPU samples", "nsys profile --sample=process-tree", _captured("cpu_sample")),
     "overhead": Fact("profiler overheads", "nsys profile --trace=cuda", _captured("overhead")),
     "diagnostic": Fact("the profiler's own messages", "only Nsight Systems writes them", _captured("diagnostic")),
 }

@@ -23,9 +23,9 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
 
     Asks      Does the device wait, launch after launch, for the next small operation?
     Decides   An operation found its queue empty if its launching call began after all earlier operations had ended.
-              Fires when that holds for `empty_queue_share` of the launched operations, the median kernel is shorter than
-              the median time between two launches, and the gaps paced by launching (host late or launch latency, no
-              longer than `paced_ratio` x that time) take `share` of the window.
+              Fires when that holds for `empty_queue_share` of the launched operations, the median kernel is shorter
+              than the median time between two launches, and the gaps paced by launching (host late or launch latency,
+              no longer than `paced_ratio` x that time) take `share` of the window.
     Matters   Each launch costs the host some microseconds; kernels shorter than that leave the device idle.
     Do        Replay the sequence as a CUDA graph, compile it (torch.compile, fused kernels), use larger batches, and
               keep Python work off the launching thread.

@@ -61,6 +61,19 @@ class DeviceRow:
 
 
 @dataclass(frozen=True)
+class HardwareRow:
+    """A physical device that several processes of one source used: their work together, never added up."""
+
+    source: int
+    uuid: str
+    name: str | None
+    processes: tuple[int, ...]  # pids
+    window_ns: int  # first start to last end over all of them
+    busy_ns: int  # union over all of them
+    idle_ns: int
+
+
+@dataclass(frozen=True)
 class KernelRow:
     """All launches of one kernel by one process on one device."""
 
@@ -106,3 +119,4 @@ class Report:
     overlaps: Mapping[str, Sequence[str]]
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
+    hardware: Sequence[HardwareRow] = ()  # only what several processes share

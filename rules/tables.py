@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from diag.rules.report import CopyRow, DeviceRow, KernelRow, RangeRow
+from diag.rules.report import CopyRow, DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.host import HostThread, Index
-from diag.timeline.intervals import measure_by_label
+from diag.timeline.intervals import Intervals, measure_by_label
 from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
 
@@ -41,6 +42,31 @@ def device_row(device: DeviceTimeline) -> DeviceRow:
         n_memsets=device.count(gpu_work.MEMSET),
         n_graphs=device.count(gpu_work.GRAPH),
         copies=[CopyRow(c.kind, c.src, c.dst, c.count, c.bytes, c.busy_ns) for c in device.copies],
+    )
+
+
+def hardware_rows(devices: Sequence[DeviceTimeline]) -> list[HardwareRow]:
+    """The account of each physical device that several processes of one source used, by its UUID."""
+    shared: dict[tuple[int, str], list[DeviceTimeline]] = {}
+    for device in devices:
+        if device.uuid is not None:
+            shared.setdefault((device.source_id, device.uuid), []).append(device)
+    return [_hardware_row(source, uuid, of) for (source, uuid), of in sorted(shared.items()) if len(of) > 1]
+
+
+def _hardware_row(source: int, uuid: str, devices: Sequence[DeviceTimeline]) -> HardwareRow:
+    window, busy = Intervals.empty(), Intervals.empty()
+    for device in devices:
+        window, busy = window | device.window, busy | device.busy
+    window_ns = window.span[1] - window.span[0]
+    return HardwareRow(
+        source=source,
+        uuid=uuid,
+        name=devices[0].hardware,
+        processes=tuple(sorted({device.pid for device in devices})),
+        window_ns=window_ns,
+        busy_ns=busy.measure_ns,
+        idle_ns=window_ns - busy.measure_ns,
     )
 
 

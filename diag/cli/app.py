@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import typer
 
 from diag import __version__
 from diag.cli import explain, query, report
+from diag.cli.signals import Ending
 from diag.errors import DiagError
+from diag.render.escape import one_line
 
 app = typer.Typer(
     name="diag",
@@ -23,8 +27,6 @@ app = typer.Typer(
 app.command(name="report", no_args_is_help=True)(report.report)
 app.command(name="explain")(explain.explain)
 app.command(name="query", no_args_is_help=True)(query.query)
-
-INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,17 +44,34 @@ def _options(
 
 def main() -> None:
     """Runs the command line and exits with the status of docs/json-contract.md."""
+    _use_streams_as_they_are()
+    ending = Ending()
+    ending.watch()
     try:
         app()
     except DiagError as error:
-        print(f"diag: {error}", file=sys.stderr)
+        _say(str(error))
         sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        print("diag: interrupted; nothing was kept of what was being read.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        sys.stdout = None  # the reader went away; flushing at exit would complain again
-        sys.exit(0)
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Typer turns an interrupt into an exit, and SQLite and NumPy may turn it into something else on the way.
+        if isinstance(error, SystemExit) and ending.number is None:
+            raise
+        _say("interrupted; nothing was kept of what was being read.")
+        sys.exit(ending.exit_status)
+
+
+def _say(text: str) -> None:
+    print(f"diag: {one_line(text)}", file=sys.stderr)
+
+
+def _use_streams_as_they_are() -> None:
+    """A closed stream swallows what is written, and one that is not UTF-8 gets escapes: neither ends the program."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the program ends
+        else:
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

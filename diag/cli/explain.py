@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, color, width
+from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def explain(
         text = explanation.rule(known[what], width=width())
     else:
         text = _finding(what, inputs or [])
-    typer.echo(text)
+    write(text if text.endswith("\n") else text + "\n")
 
 
 def _finding(finding_id: str, inputs: list[Path]) -> str:

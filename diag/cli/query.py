@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import enum
+import io
+import itertools
 import json
+import math
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -13,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from diag.cli.terminal import StatusLine, width
+from diag.cli.terminal import StatusLine, width, write
 from diag.errors import UsageError
-
+from diag.store.sqlite_errors import is_interrupt
 
 WHOLE_LINES = 1 << 20
 """Width of a table in a pipe: whatever reads it will want whole lines."""
@@ -48,41 +51,77 @@ def query(
 
     with StatusLine() as status, open_inputs([case_path], ImportOptions(), status) as case:
         attach_exports(case)
-        case.db.execute("PRAGMA query_only = ON")
-        case.db.set_authorizer(_allow_reading)
+        case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
+        _allow_only_reading(case.db)
         try:
             cursor = case.db.execute(sql or _TABLES)
-            columns = [description[0] for description in cursor.description or ()]
+            if not cursor.description:
+                raise UsageError(f"{sql!r} asks for nothing. Write one SELECT.")
+            columns = _distinct([description[0] for description in cursor.description])
             _write(columns, cursor, output_format, limit)
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise UsageError(f"SQLite: {error}. The tables are listed by: diag query {case_path}") from error
+            if isinstance(error, sqlite3.Error) and is_interrupt(error):
+                raise KeyboardInterrupt from error
+            raise UsageError(f"SQLite: {str(error).rstrip('.')}. The tables are listed by: diag query {case_path}") from error
 
 
-def _allow_reading(action: int, *_: object) -> int:
+def _allow_only_reading(db: sqlite3.Connection) -> None:
+    # SQLite sets a table-valued function up when it is first used, which looks to the authorizer like a write.
+    for function in ("json_each", "json_tree", *(f"pragma_{name}" for name in _PRAGMAS)):
+        db.execute(f"SELECT 1 FROM {function} LIMIT 0")
+    db.execute("PRAGMA query_only = ON")
+    db.set_authorizer(_allow_reading)
+
+
+def _allow_reading(action: int, first: str | None, *_: object) -> int:
     allowed = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
-    return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
+    looks = action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS
+    return sqlite3.SQLITE_OK if action in allowed or looks else sqlite3.SQLITE_DENY
+
+
+_PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
+
+
+def _distinct(columns: Sequence[str]) -> list[str]:
+    """Names under which no column of a join hides another: id, id_2."""
+    taken: list[str] = []
+    for name in columns:
+        again = (f"{name}_{number}" for number in itertools.count(2))
+        taken.append(next(choice for choice in itertools.chain([name], again) if choice not in taken))
+    return taken
 
 
 def _write(columns: Sequence[str], rows: sqlite3.Cursor, output_format: QueryFormat, limit: int) -> None:
     if output_format is QueryFormat.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        _write_csv(columns, rows)
     elif output_format is QueryFormat.JSON:
         records = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
-        print(json.dumps(records, indent=1, ensure_ascii=False))
+        write(json.dumps(records, indent=1, allow_nan=False) + "\n")
     else:
         from diag.render.layout import grid
 
         shown = rows.fetchmany(limit)
         edge = width() if sys.stdout.isatty() else WHOLE_LINES
-        print(grid(columns, [[_cell(value) for value in row] for row in shown], edge))
+        write(grid(columns, [[_cell(value) for value in row] for row in shown], edge) + "\n")
         if rows.fetchone() is not None:
             print(f"(only the first {limit} rows; more with --limit N or --format csv)", file=sys.stderr)
 
 
+def _write_csv(columns: Sequence[str], rows: sqlite3.Cursor) -> None:
+    batch: Sequence[Sequence[Any]] = [columns]
+    while batch:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
+        if not write(text.getvalue()):
+            return
+        batch = rows.fetchmany(1000)
+
+
 def _plain(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value
+    """As JSON and CSV can hold it: bytes in hexadecimal, an infinite number as its name."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Any) -> str:

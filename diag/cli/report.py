@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import enum
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from diag.cli.sizes import parse_size
-from diag.cli.terminal import StatusLine, color, width
+from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import NothingToTell
 
 
@@ -64,16 +62,16 @@ def report(
     from diag.rules.analysis import AnalysisOptions
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import report_of
+    from diag.store.sizes import parse_size
 
-    bounds = Bounds(plain_bytes=parse_size(max_size)) if max_size else Bounds()
+    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size else Bounds()
     with StatusLine() as status:
         imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, AnalysisOptions(window, range_name, thresholds))
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    write(text if text.endswith("\n") else text + "\n")
     if not result.findings and not result.clear:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
     if fail_on is not FailOn.NEVER:

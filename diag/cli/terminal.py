@@ -7,6 +7,8 @@ import shutil
 import sys
 import time
 
+from diag.errors import StorageError
+
 DEFAULT_WIDTH = 80
 WIDEST = 120
 QUIET_S = 0.5
@@ -21,6 +23,20 @@ def width() -> int:
 
 def color() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def write(text: str) -> bool:
+    """Writes to standard output; False when its reader has seen enough (`| head`). Raises StorageError."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # What could not be written is still in the buffer, and Python would complain about it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise StorageError(f"The output cannot be written: {error.strerror}.") from error
+        return False
+    return True
 
 
 class StatusLine:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 import zlib
 from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
+from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10
 
@@ -15,11 +17,18 @@ _GZIP = b"\x1f\x8b"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec"
 _OTHER_KINDS = {
     b"NVR\x00": "an Nsight Compute report (.ncu-rep), which this version of diag does not read yet",
-    b"\x80\x02": "a Python pickle, which diag never loads because loading one can run code",
+    **{
+        bytes((0x80, protocol)): "a Python pickle, which diag never loads because loading one can run code"
+        for protocol in range(2, 6)
+    },
+    b"NVIDIA Tegra Profiler Report ": "an Nsight Systems report by its content; rename it so that it ends in .nsys-rep",
     b"PK\x03\x04": "a zip archive; unpack it and pass the files inside",
     b"(\xb5/\xfd": "compressed with zstd; decompress it with: unzstd FILE",
-    b"\x0a": "",
 }
+
+
+class UnknownKind(InputError):
+    """The file may be whole, but diag has no reader for it."""
 
 
 def detect(path: Path) -> str:
@@ -29,13 +38,13 @@ def detect(path: Path) -> str:
     """
     head = read_head(path)
     if head.startswith(_SQLITE):
-        return "case" if _is_case(head) else "nsys-sqlite"
-    if path.suffix in nsys_report.SUFFIXES:
+        return "case" if is_case(head) else "nsys-sqlite"
+    if path.suffix.lower() in nsys_report.SUFFIXES:
         return "nsys-report"
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):
         return "kineto"
-    raise InputError(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
+    raise UnknownKind(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
 
 
 READABLE = (
@@ -45,14 +54,14 @@ READABLE = (
 
 
 def read_head(path: Path) -> bytes:
-    """The first bytes of a file. Raises InputError when it is missing, a directory, empty, or a Git LFS pointer."""
+    """The first bytes of a file. Raises InputError when it is missing, no file, empty, or a Git LFS pointer."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its other end
+            raise InputError(f"{path} is not a file but a pipe, device or folder. Save it to a file first.")
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist.") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path} is a directory. Pass the files in it, for example: diag report {path}/*") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     if not head:
@@ -60,13 +69,6 @@ def read_head(path: Path) -> bytes:
     if head.startswith(_LFS_POINTER):
         raise InputError(f"{path} is a Git LFS pointer, not the file itself. Fetch it with: git lfs pull")
     return head
-
-
-def _is_case(head: bytes) -> bool:
-    # Offset 68 of the SQLite header is the application id, section 1.3.14 of the file format.
-    from diag.store.case import APPLICATION_ID
-
-    return int.from_bytes(head[68:72], "big") == APPLICATION_ID
 
 
 def _plain_head(path: Path, head: bytes) -> bytes:
@@ -78,8 +80,10 @@ def _plain_head(path: Path, head: bytes) -> bytes:
 
 def _name_of(head: bytes) -> str:
     for mark, name in _OTHER_KINDS.items():
-        if name and head.startswith(mark):
+        if head.startswith(mark):
             return name
+    if not head:
+        return "a gzip file that holds nothing"
     if head.lstrip()[:1] in (b"{", b"["):
         return "JSON, but not a trace of the PyTorch profiler: it has no trace events"
     return "of a kind that diag does not know"

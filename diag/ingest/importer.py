@@ -1,21 +1,27 @@
-"""From the files that a user names to an open case: detect, convert, read, keep."""
+"""From the files that a user names to an open case: find, convert, read, keep."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from diag.errors import InputError, StorageError, UsageError
+from diag.errors import InputError, UsageError
 from diag.ingest import kineto, nsys_report, nsys_sqlite
-from diag.ingest.detect import detect
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
-from diag.store.cache import Cache, file_digest, work_folder
-from diag.store.case import Case
+from diag.ingest.inputs import Input, find_inputs
+from diag.ingest.settled import companions, settled_copy
+from diag.store.cache import Cache, file_digest, identity
+from diag.store.case import IMPORT_AGAIN, Case, Mode
+from diag.store.kept_file import check_target, copy_whole
+from diag.store.sqlite_errors import is_about_input, reported
+from diag.store.work_folder import work_folder
+
+Digests = Mapping[Path, Sequence[str]]
+"""SHA-256 of each input and of what lies beside it."""
 
 
 @dataclass(frozen=True)
@@ -32,74 +38,132 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
 
     Raises InputError when an input cannot be read; then no case is left behind.
     """
-    kinds = [detect(path) for path in paths]
-    if kinds == ["case"]:
-        with Case.open(paths[0]) as case:
-            yield case
-        if options.keep:
-            _copy(paths[0], options.keep)
-        return
-    if "case" in kinds:
-        raise UsageError("A case cannot be mixed with other inputs. Import all the original files together instead.")
+    inputs = find_inputs(paths)
+    if options.keep:
+        check_target(options.keep, [item.path for item in inputs])
     cache = Cache.of_user() if options.use_cache else None
-    digests = [cache.digest(path) if cache else file_digest(path) for path in paths]
-    with work_folder(cache) as folder:
-        path = cache.path_of(digests) if cache else folder / "case.diag"
-        if not path.exists():
-            new = folder / "new.diag"
-            _import(paths, kinds, digests, new, folder, options.bounds, progress)
-            os.replace(new, path)
-        if cache:
-            cache.touch(path)
-            cache.evict(keep=path)
-        with Case.open(path, writable=os.access(path, os.W_OK)) as case:
-            yield case
+    if inputs[0].kind == "case":
+        opened = _given(inputs[0].path, cache)
+    elif cache:
+        opened = _cached(inputs, cache, options.bounds, progress)
+    else:
+        opened = _passing(inputs, options.bounds, progress)
+    with opened as case:
+        yield case
         if options.keep:
-            _copy(path, options.keep)
+            copy_whole(case.path, options.keep)
 
 
-def _import(
-    paths: Sequence[Path],
-    kinds: Sequence[str],
-    digests: Sequence[str],
-    target: Path,
-    folder: Path,
-    bounds: Bounds,
-    progress: Progress,
-) -> None:
-    with Case.create(target) as case:
-        for path, kind, digest in zip(paths, kinds, digests, strict=True):
-            progress(f"reading {path.name}")
-            data, kind = _readable(path, kind, folder, progress)
-            _read(InputFile(path, data, kind, digest, path.stat().st_size), case, bounds, progress)
+@contextmanager
+def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
+    """A case that belongs to the user: never written, not even what SQLite would put beside it."""
+    with work_folder(cache.folder if cache else None) as folder:
+        beside = companions(path)
+        readable = settled_copy(path, beside, folder) if beside else path
+        with Case.open(readable, "immutable") as case, _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"):
+            yield case
 
 
-def _readable(path: Path, kind: str, folder: Path, progress: Progress) -> tuple[Path, str]:
-    """The file that a reader can open in place of `path`, and its kind."""
-    if kind == "nsys-report":
-        return nsys_report.exported(path, folder, progress=progress), "nsys-sqlite"
-    if kind == "nsys-sqlite" and (companions := _companions(path)):
-        return _settled_copy(path, companions, folder), kind
-    return path, kind
+@contextmanager
+def _cached(inputs: Sequence[Input], cache: Cache, bounds: Bounds, progress: Progress) -> Iterator[Case]:
+    digests = _digests(inputs, cache)
+    place = cache.path_of((item.path, digests[item.path]) for item in inputs)
+    with work_folder(cache.folder) as folder:
+
+        def make() -> Path:
+            return _import(inputs, digests, folder, bounds, progress)
+
+        with cache.kept(place, make) as path:
+            mode: Mode = "rw" if os.access(path, os.W_OK) else "ro"
+            try:
+                with Case.open(path, mode) as case, _whole(case, f"The cached case {path} was damaged and is removed."):
+                    yield case
+            except _Damaged:
+                cache.discard(path)
+                raise
 
 
-def _companions(path: Path) -> list[Path]:
-    """Files in which SQLite keeps what it has not yet merged into the database."""
-    beside = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
-    return [file for file in beside if file.exists() and file.stat().st_size]
+@contextmanager
+def _passing(inputs: Sequence[Input], bounds: Bounds, progress: Progress) -> Iterator[Case]:
+    """A case that is gone afterwards."""
+    with (
+        work_folder(None) as folder,
+        Case.open(_import(inputs, _digests(inputs), folder, bounds, progress), "rw") as case,
+    ):
+        yield case
 
 
-def _settled_copy(path: Path, companions: Sequence[Path], folder: Path) -> Path:
-    """A private copy in which SQLite has merged the companions; the originals stay as they are."""
-    copy = folder / path.name
-    for file in (path, *companions):
-        _copy(file, folder / file.name)
+# ---- a case that does not hold -------------------------------------------------------------------------------------
+
+
+class _Damaged(InputError):
+    pass
+
+
+@contextmanager
+def _whole(case: Case, otherwise: str) -> Iterator[None]:
+    """Whatever goes wrong while a damaged case is read is about the damage, which is looked for only then."""
+    with reported(case.path):
+        try:
+            yield
+        except UsageError:
+            raise
+        except Exception as error:
+            if _is_damaged(case):
+                raise _Damaged(otherwise) from error
+            raise
+
+
+def _is_damaged(case: Case) -> bool:
     try:
-        with closing(sqlite3.connect(copy)) as db:
-            db.execute("PRAGMA journal_mode = DELETE")
+        with Case.open(case.path, case.mode) as again:  # whoever used the other connection may have restricted it
+            return bool(again.value("PRAGMA quick_check(1)") != "ok")
+    except InputError:
+        return True
     except sqlite3.Error as error:
-        raise InputError(f"{path} and the {companions[0].name} beside it do not fit together: {error}.") from error
-    return copy
+        return is_about_input(error)
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
+    """Raises UsageError when two inputs have the same content: it would count twice."""
+    digest = cache.digest if cache else file_digest
+    digests = {item.path: [digest(file) for file in (item.path, *companions(item.path))] for item in inputs}
+    seen: dict[str, Path] = {}
+    for path, parts in digests.items():
+        if (same := seen.setdefault("".join(parts), path)) is not path:
+            raise UsageError(f"{path} has the same content as {same}. Name one of them.")
+    return digests
+
+
+def _import(inputs: Sequence[Input], digests: Digests, folder: Path, bounds: Bounds, progress: Progress) -> Path:
+    target = folder / "new.diag"
+    with Case.create(target) as case:
+        for item in inputs:
+            progress(f"reading {item.path.name}")
+            before = identity(item.path)
+            data, kind = _readable(item, folder, progress)
+            _read(_input_file(item, data, kind, digests[item.path][0]), case, bounds, progress)
+            if identity(item.path) != before:
+                raise InputError(f"{item.path} changed while it was read. Wait until it is written, then try again.")
+    return target
+
+
+def _readable(item: Input, folder: Path, progress: Progress) -> tuple[Path, str]:
+    """The file that a reader can open in place of the input, and its kind."""
+    if item.kind == "nsys-report":
+        return nsys_report.exported(item.path, folder, progress=progress), "nsys-sqlite"
+    if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
+        return settled_copy(item.path, beside, folder), item.kind
+    return item.path, item.kind
+
+
+def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
+    # A path may hold bytes that are no text; the case keeps it as text.
+    shown = Path(os.fsencode(item.path).decode("utf-8", "backslashreplace"))
+    return InputFile(shown, data, kind, digest, item.path.stat().st_size)
 
 
 def _read(file: InputFile, case: Case, bounds: Bounds, progress: Progress) -> None:
@@ -109,16 +173,3 @@ def _read(file: InputFile, case: Case, bounds: Bounds, progress: Progress) -> No
         return
     with nsys_sqlite.attached(case, file), case.transaction():
         nsys_sqlite.read(file, case, progress=progress)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copies through a temporary name, so that `target` is whole or absent."""
-    part = target.with_name(f".{target.name}.part")
-    try:
-        shutil.copyfile(source, part)
-        os.replace(part, target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StorageError(
-            f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
-        ) from error

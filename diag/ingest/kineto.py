@@ -394,11 +394,11 @@ class _Trace:
     def _capabilities(self) -> dict[str, int | None]:
         """Rows per fact. What a trace may hold and this one does not was not captured, as far as anyone can tell.
 
-        But operations of all three kinds, and what synchronisation waited for, come with any GPU activity.
+        But operations of all three kinds come with any GPU activity; synchronisation must be asked for.
         """
         facts = dict.fromkeys(_CAPABILITIES, None) | {fact: n for fact in _CAPABILITIES if (n := self.rows[fact])}
         if any(self.rows[kind] for kind in GPU_KINDS):
-            facts |= {fact: self.rows[fact] for fact in (*GPU_KINDS, "sync")}
+            facts |= {fact: self.rows[fact] for fact in GPU_KINDS}
             facts["memory_kind"] = self.rows["memory_kind"] if self.rows["memory_kind"] or not facts["copy"] else None
         return facts
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile
-from diag.ingest.nsys_tables import Export
+from diag.ingest.nsys_tables import Export, as_text
 from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
 from diag.store.columns import open_query
@@ -38,12 +38,15 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
         push_pop=str(types["NvtxPushPopRange"]),
         start_end=str(types["NvtxStartEndRange"]),
         mark=str(types["NvtxMark"]),
-        string=_STRING if nsys.STRINGS in export else "NULL",
+        string=export.string(nsys.NVTX, "textId"),
     )
     with open_query(file.data, statement, mode="immutable") as batches:
         for batch in batches:
             writer.add(_chunk(batch, kinds, threads, domains, as_patterns=writer.as_columns))
     writer.finish()
+    count = export.sql(sql.NVTX_COUNT, nsys.NVTX, types=", ".join(map(str, kinds)))
+    if left_out := export.db.execute(count).fetchone()[0] - writer.count:
+        notes.append(nsys.left_out_note(left_out, nsys.NVTX))
     if still_open := _open_ranges(case, source_id):
         notes.append(f"{still_open} NVTX ranges were still open when the capture ended.")
     return writer.count
@@ -72,7 +75,7 @@ def _chunk(
         end_ns=np.where(numbers["event_type"] == _mark_type(kinds), numbers["start_ns"], numbers["end_ns"]),
         kind=_translate(numbers["event_type"], kinds),
         text_index=text_index,
-        texts=[value.decode("utf-8", "replace") for value in texts.to_pylist()],
+        texts=[as_text(value) for value in texts.to_pylist()],
     )
     if as_patterns:
         return chunk
@@ -96,13 +99,11 @@ def _translate(values: NDArray[np.int64], mapping: dict[int, int]) -> NDArray[np
 
 def _domains(export: Export, domain_create: int) -> dict[tuple[int, int], str]:
     """Name of each (process, domain id); domain 0, the default, has none."""
-    statement = export.sql(sql.NVTX_DOMAINS, nsys.NVTX)
+    statement = export.sql(sql.NVTX_DOMAINS, nsys.NVTX, string=export.string(nsys.NVTX, "textId"))
     rows = export.db.execute(statement, {"domain_create": domain_create})
-    return {(global_tid >> 24, domain): str(name) for global_tid, domain, name in rows if isinstance(global_tid, int)}
+    named = ((tid, domain, as_text(name)) for tid, domain, name in rows if isinstance(tid, int))
+    return {(tid >> 24, domain): name for tid, domain, name in named if name}
 
 
 def _open_ranges(case: Case, source_id: int) -> int:
     return int(case.value("SELECT COUNT(*) FROM cpu_range WHERE source_id = ? AND end_ns IS NULL", (source_id,)))
-
-
-_STRING = '(SELECT CAST(s.value AS BLOB) FROM StringIds s WHERE s.id = t."textId")'

@@ -17,9 +17,10 @@ from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
 from diag.ingest.nsys_nvtx import read_nvtx
-from diag.ingest.nsys_tables import Export
+from diag.ingest.nsys_tables import Export, as_text
 from diag.store.case import Case
 from diag.store.columns import sqlite_uri
+from diag.store.sqlite_errors import is_about_input
 
 
 def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
@@ -37,17 +38,21 @@ def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
             )
         return _Import(file, case, export, progress).run()
     except (sqlite3.DatabaseError, sqlite3.DataError) as error:
-        if _is_about_input(error):
-            raise InputError(
-                f"{file.path} is damaged: {error}. Export it again with: nsys export --type sqlite REPORT"
-            ) from error
+        if is_about_input(error):
+            raise _damaged(file, error) from error
         raise
 
 
 @contextmanager
 def attached(case: Case, file: InputFile) -> Iterator[None]:
-    """Attaches the export as `src`, read-only; SQLite allows that only outside a transaction."""
-    case.db.execute("ATTACH ? AS src", (sqlite_uri(file.data, "immutable"),))
+    """Attaches the export as `src`, read-only; SQLite allows that only outside a transaction.
+
+    Raises InputError when SQLite finds the file damaged.
+    """
+    try:
+        case.db.execute("ATTACH ? AS src", (sqlite_uri(file.data, "immutable"),))
+    except sqlite3.DatabaseError as error:
+        raise _damaged(file, error) from error
     try:
         yield
     finally:
@@ -126,7 +131,7 @@ class _Import:
         result: dict[str, list[str]] = {}
         if table in self.export:
             for name, value in self.db.execute(sql.METADATA.format(table=table)):
-                result.setdefault(str(name), []).append(str(value))
+                result.setdefault(as_text(name), []).append(as_text(value))
         return result
 
     def _add_source(self) -> int:
@@ -171,7 +176,8 @@ class _Import:
         for global_pid in sorted(processes):
             row = {"source_id": self.source_id, "pid": _pid(global_pid), "name": _optional_text(names.get(global_pid))}
             ids[global_pid] = self._insert_returning_id("process", row)
-        thread_names = dict(self._rows("ThreadNames", sql.THREAD_NAMES))
+        string = self.export.string("ThreadNames", "nameId")
+        thread_names = dict(self._rows("ThreadNames", sql.THREAD_NAMES, string=string))
         thread_ids = {
             tid: self._insert_returning_id(
                 "thread",
@@ -195,7 +201,7 @@ class _Import:
             find = f'SELECT CAST(value AS BLOB) FROM src."{nsys.STRINGS}" WHERE id = ?'
             for string_id in wanted:
                 if (row := self.db.execute(find, (string_id,)).fetchone()) and row[0] is not None:
-                    texts[string_id] = row[0].decode("utf-8", "replace")
+                    texts[string_id] = as_text(row[0])
         ids = self.case.intern(texts[string_id] for string_id in sorted(texts))
         self._make_map("string", {string_id: ids[text] for string_id, text in texts.items()})
 
@@ -225,8 +231,8 @@ class _Import:
             self.db.execute(f"INSERT INTO {table} ({columns}) VALUES ({values}) RETURNING id", row).fetchone()[0]
         )
 
-    def _rows(self, table: str, statement: str) -> list[tuple[Any, ...]]:
-        return self.db.execute(self.export.sql(statement, table)).fetchall() if table in self.export else []
+    def _rows(self, table: str, statement: str, **parts: str) -> list[tuple[Any, ...]]:
+        return self.db.execute(self.export.sql(statement, table, **parts)).fetchall() if table in self.export else []
 
     # ---- events --------------------------------------------------------------------------------------------------
 
@@ -236,7 +242,7 @@ class _Import:
             return 0
         taken = self.db.execute(self.export.sql(statement, table, **parts), {"source": self.source_id}).rowcount
         if left_out := self.export.count(table) - taken:
-            self.notes.append(f"{left_out} rows of {table} have no valid time, device or thread and were left out.")
+            self.notes.append(nsys.left_out_note(left_out, table))
         return taken
 
     def _copy_gpu_work(self, capture_types: list[str]) -> None:
@@ -316,8 +322,15 @@ class _Import:
         self.capabilities["overhead"] = count if recorded else None
 
     def _copy_diagnostics(self) -> None:
-        count = self._copy(nsys.DIAGNOSTIC, sql.DIAGNOSTICS)
-        self.capabilities["diagnostic"] = count if nsys.DIAGNOSTIC in self.export else None
+        rows = self._rows(nsys.DIAGNOSTIC, sql.DIAGNOSTICS)
+        self.case.insert(
+            "diagnostic",
+            [
+                {"source_id": self.source_id, "time_ns": time_ns, "severity": severity, "text": as_text(text)}
+                for time_ns, severity, text in rows
+            ],
+        )
+        self.capabilities["diagnostic"] = len(rows) if nsys.DIAGNOSTIC in self.export else None
 
 
 def _global_pid(global_tid: int) -> int:
@@ -333,11 +346,8 @@ def _integer(value: object) -> int | None:
 
 
 def _optional_text(value: object) -> str | None:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    return None if value in (None, "") else str(value)
+    return as_text(value) or None
 
 
-def _is_about_input(error: sqlite3.Error) -> bool:
-    damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR_SHORT_READ)
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in {code & 0xFF for code in damaged}
+def _damaged(file: InputFile, error: sqlite3.Error) -> InputError:
+    return InputError(f"{file.path} is damaged: {error}. Export it again with: nsys export --type sqlite REPORT")

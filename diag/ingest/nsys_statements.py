@@ -2,22 +2,19 @@
 
 `{table}` and `{column}` are filled in by `Export.sql`: a column that the file lacks becomes NULL. The temporary tables
 `map_...` (key, value) translate the file's ids into those of the case. Other values are CAST because SQLite lets any
-column hold any type, and the case does not.
+column hold any type, and the case does not. Texts come as BLOBs: not every one is UTF-8.
 """
 
 METADATA = """
-    SELECT name, value
+    SELECT CAST(name AS BLOB), CAST(value AS BLOB)
       FROM src.{table} t
      WHERE name NOT LIKE '%ENVIRONMENT%' AND name NOT LIKE '%ARGUMENT%' AND name NOT LIKE '%COMMAND%'
 """
 
 ANALYSIS = "SELECT MIN({startTime}), MAX({stopTime}) FROM src.{table} t"
 SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
-PROCESSES = "SELECT {globalPid}, {name} FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
-THREAD_NAMES = """
-    SELECT {globalTid}, (SELECT CAST(s.value AS BLOB) FROM src.StringIds s WHERE s.id = {nameId})
-      FROM src.{table} t
-"""
+PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
+THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
 KERNELS = """
     INSERT INTO gpu_op (
@@ -119,8 +116,9 @@ GPU_FACTS = (
     "max_shared_per_sm_bytes",
 )
 GPUS = """
-    SELECT {id}, {cuDevice}, {uuid}, {name}, {computeMajor}, {computeMinor}, {smCount}, {clockRate}, {totalMemory},
-           {memoryBandwidth}, {l2CacheSize}, {maxWarpsPerSm}, {maxBlocksPerSm}, {maxRegistersPerSm}, {maxShmemPerSm}
+    SELECT {id}, {cuDevice}, CAST({uuid} AS BLOB), CAST({name} AS BLOB), {computeMajor}, {computeMinor}, {smCount},
+           {clockRate}, {totalMemory}, {memoryBandwidth}, {l2CacheSize}, {maxWarpsPerSm}, {maxBlocksPerSm},
+           {maxRegistersPerSm}, {maxShmemPerSm}
       FROM src.{table} t
      WHERE typeof({id}) = 'integer'
 """
@@ -227,18 +225,19 @@ NSYS_OVERHEAD = """
 """
 
 DIAGNOSTICS = """
-    INSERT INTO diagnostic (source_id, time_ns, severity, text)
-    SELECT :source, CAST({timestamp} AS INTEGER), COALESCE(s.value, 'unknown'), CAST({text} AS TEXT)
+    SELECT CAST({timestamp} AS INTEGER), COALESCE(s.value, 'unknown'), CAST({text} AS BLOB)
       FROM src.{table} t
       LEFT JOIN map_severity s ON s.key = {severity}
      WHERE {text} IS NOT NULL
 """
 
 NVTX_DOMAINS = """
-    SELECT {globalTid}, {domainId}, COALESCE({text}, (SELECT s.value FROM src.StringIds s WHERE s.id = {textId}))
+    SELECT {globalTid}, {domainId}, COALESCE(CAST({text} AS BLOB), {string})
       FROM src.{table} t
      WHERE {eventType} = :domain_create
 """
+
+NVTX_COUNT = "SELECT COUNT(*) FROM src.{table} t WHERE {eventType} IN ({types})"
 
 # Read through Arrow from the export itself, so without the schema prefix.
 NVTX_RANGES = """

@@ -106,7 +106,10 @@ class Export:
 
     @classmethod
     def probe(cls, db: sqlite3.Connection) -> Export:
-        tables = [name for (name,) in db.execute("SELECT name FROM src.sqlite_master WHERE type = 'table'")]
+        # Tables of their own only: a view or virtual table of the same name could compute for ever.
+        tables = [
+            name for (name,) in db.execute("SELECT name FROM pragma_table_list WHERE schema = 'src' AND type = 'table'")
+        ]
         find = "SELECT name FROM pragma_table_info(?, 'src')"
         return cls(db, {table: frozenset(name for (name,) in db.execute(find, (table,))) for table in tables})
 
@@ -120,17 +123,32 @@ class Export:
         """
         return statement.format_map(_Columns(self.columns.get(table, frozenset()), {"table": table, **parts}))
 
+    def string(self, table: str, column: str) -> str:
+        """SQL for the text, as BLOB, whose id stands in a column of `table t`; NULL where the file cannot say."""
+        if STRINGS not in self or column not in self.columns.get(table, ()):
+            return "NULL"
+        return f'(SELECT CAST(s.value AS BLOB) FROM "{STRINGS}" s WHERE s.id = t."{column}")'
+
     def labels(self, enum: str) -> dict[int, str]:
         """Label of each value of an enumeration: the file's own where it has them."""
         labels = dict(DEFAULT_LABELS[enum])
         if enum in self:
             column = "label" if "label" in self.columns[enum] else "name"
-            rows = self.db.execute(f'SELECT id, {column} FROM src."{enum}"')
-            labels |= {number: str(label) for number, label in rows if isinstance(number, int)}
+            rows = self.db.execute(f'SELECT id, CAST({column} AS BLOB) FROM src."{enum}"')
+            labels |= {number: as_text(label) for number, label in rows if isinstance(number, int)}
         return labels
 
     def count(self, table: str) -> int:
         return int(self.db.execute(f'SELECT COUNT(*) FROM src."{table}"').fetchone()[0]) if table in self else 0
+
+
+def left_out_note(count: int, table: str) -> str:
+    return f"{count} rows of {table} have no valid time, device or thread and were left out."
+
+
+def as_text(value: object) -> str:
+    """Text that was read as BLOB, for not every text in an export is UTF-8."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 
 class _Columns(dict[str, str]):

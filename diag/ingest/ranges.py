@@ -20,6 +20,7 @@ from diag.timeline.ranges import COLUMNS, KINDS, OPEN_NS
 
 ROW_LIMIT = 1_000_000
 KNOWN_TEXTS = 100_000
+BATCH_ROWS = 1 << 16
 
 Column = NDArray[np.int64]
 
@@ -164,15 +165,18 @@ class RangeWriter:
         )
 
     def _turn_rows_into_columns(self) -> None:
-        rows = self.case.db.execute(_ROWS, (self.source_id,)).fetchall()
-        self.case.db.execute(_DELETE_ROWS, (self.source_id,))
         self.as_columns = True
-        if rows:
-            thread_id, start, end, kind, text = zip(*rows, strict=True)
-            texts, index = np.unique(np.array(text, object), return_inverse=True)
+        self._ids = {}
+        last = 0
+        while rows := self.case.db.execute(_ROWS, (self.source_id, last, BATCH_ROWS)).fetchall():
+            ids, thread_id, start, end, kind, text = zip(*rows, strict=True)
+            last = ids[-1]
+            index: dict[str, int] = {}
+            text_index = np.array([index.setdefault(name, len(index)) for name in text], np.int64)
             numbers = (np.array(thread_id, np.int64), np.array(start, np.int64), np.array(end, np.int64))
             kinds = np.array([KINDS.index(name) for name in kind], np.int64)
-            self._add_columns(RangeChunk(*numbers, kinds, index, texts.tolist()))
+            self._add_columns(RangeChunk(*numbers, kinds, text_index, list(index)))
+        self.case.db.execute(_DELETE_ROWS, (self.source_id,))
 
     def _link_parents(self) -> None:
         rows = np.array(self.case.db.execute(_ROW_TIMES, (self.source_id,)).fetchall(), np.int64).reshape(-1, 4)
@@ -191,9 +195,11 @@ _INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
 _INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE_ROWS = "DELETE FROM cpu_range WHERE source_id = ?"
 _ROWS = """
-    SELECT r.thread_id, r.start_ns, COALESCE(r.end_ns, 9223372036854775807), r.kind, n.text
+    SELECT r.id, r.thread_id, r.start_ns, COALESCE(r.end_ns, 9223372036854775807), r.kind, n.text
       FROM cpu_range r JOIN name n ON n.id = r.name_id
-     WHERE r.source_id = ?
+     WHERE r.source_id = ? AND r.id > ?
+     ORDER BY r.id
+     LIMIT ?
 """
 _ROW_TIMES = """
     SELECT id, thread_id, start_ns, COALESCE(end_ns, 9223372036854775807)

@@ -32,6 +32,7 @@ def document(report: Report) -> dict[str, Any]:
         "devices": [asdict(row) for row in report.devices],
         "kernels": [_kernel(row) for row in report.kernels],
         "launches": [],
+        "hardware": [asdict(row) for row in report.hardware],
         "ranges": [asdict(row) for row in report.ranges],
         "ranks": [],
         "groups": [],

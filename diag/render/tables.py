@@ -29,7 +29,7 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [devices(report), copies(report, top), kernels(report, top), ranges(report, top)]
+    made = [devices(report), hardware(report), copies(report, top), kernels(report, top), ranges(report, top)]
     return [table for table in made if table.rows]
 
 
@@ -80,6 +80,21 @@ def _device_notes(report: Report) -> Iterator[str]:
     exposed = [f"{_part(row, row.exposed_comm_ns)} ({phrases.device(report, row)})" for row in rows if row.comm_ns]
     if exposed:
         yield f"Exposed communication: {phrases.some(exposed, '; ')}."
+
+
+def hardware(report: Report) -> Table:
+    """Devices that several processes used, with the union of their work."""
+    rows = [
+        [
+            units.time(row.window_ns),
+            units.share(row.busy_ns / row.window_ns),
+            units.share(row.idle_ns / row.window_ns),
+            f"{row.name or row.uuid}, pids {', '.join(map(str, row.processes))}",
+        ]
+        for row in report.hardware
+        if row.window_ns
+    ]
+    return Table("Hardware that several processes used", ("window", "busy", "idle", "device"), rows, name_column=3)
 
 
 def copies(report: Report, top: int) -> Table:

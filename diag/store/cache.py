@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from diag import __version__
 from diag.errors import InputError
-from diag.store.case import SCHEMA_VERSION
+from diag.store.case import SCHEMA_VERSION, Case
+from diag.store.lock import held
+from diag.store.sizes import parse_size
 
 DEFAULT_LIMIT_BYTES = 8 << 30
 HASH_BLOCK_BYTES = 1 << 20
@@ -28,37 +28,61 @@ class Cache:
 
     @classmethod
     def of_user(cls) -> Cache | None:
-        """The user's cache, or None when its folder cannot be written (a read-only home)."""
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(os.environ.get("DIAG_CACHE") or Path(base) / "diag")
+        """The user's cache, or None when its folder cannot be written (a read-only home). Raises UsageError."""
+        wanted = os.environ.get("DIAG_CACHE_BYTES")
+        limit_bytes = parse_size(wanted, of="DIAG_CACHE_BYTES") if wanted else DEFAULT_LIMIT_BYTES
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
+            folder = _folder_of_user()
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except (OSError, RuntimeError):  # RuntimeError: the user has no home
             return None
-        if not os.access(folder, os.W_OK):
-            return None
-        return cls(folder, int(os.environ.get("DIAG_CACHE_BYTES") or DEFAULT_LIMIT_BYTES))
+        return cls(folder, limit_bytes) if os.access(folder, os.W_OK | os.X_OK) else None
 
-    def path_of(self, digests: Iterable[str]) -> Path:
-        """Where the case of inputs with these SHA-256 digests lies, or will lie."""
-        key = hashlib.sha256("\n".join((__version__, str(SCHEMA_VERSION), *digests)).encode()).hexdigest()
+    def path_of(self, inputs: Iterable[tuple[Path, Sequence[str]]]) -> Path:
+        """Where the case of these inputs, named so by the user and with these SHA-256 digests, lies or will lie.
+
+        A case names its inputs: the same bytes under another name are another case.
+        """
+        parts = repr([(os.fsencode(path), *digests) for path, digests in inputs])
+        key = hashlib.sha256("\n".join((__version__, str(SCHEMA_VERSION), parts)).encode()).hexdigest()
         return self.folder / f"{key[:32]}.diag"
 
-    def touch(self, path: Path) -> None:
-        """Marks a case as used, so that others are evicted first."""
-        with suppress(OSError):
-            os.utime(path)
+    @contextmanager
+    def kept(self, path: Path, make: Callable[[], Path]) -> Iterator[Path]:
+        """The case at `path`, there as long as this lasts; it is made first if there is none, or a damaged one.
+
+        `make` returns where it made the case, on the same file system.
+        """
+        with ExitStack() as stack:
+            if not (stack.enter_context(held(path)) and _is_whole(path)):
+                new = make()
+                stack.enter_context(held(new))
+                self.discard(path)
+                os.replace(new, path)
+            with suppress(OSError):
+                os.utime(path)  # used just now: others are evicted first
+            self.evict(keep=path)
+            yield path
+
+    def discard(self, path: Path) -> None:
+        # The journal first: left behind by a killed process, it would be played into the next case of this name.
+        path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
     def evict(self, *, keep: Path) -> None:
-        """Deletes the cases used longest ago until the rest fits; never the one at `keep`."""
-        cases = sorted((stat.st_mtime, stat.st_size, path) for path, stat in self._files())
+        """Deletes the cases used longest ago until the rest fits; never `keep` or one that is open somewhere."""
+        cases = sorted((stat.st_mtime_ns, stat.st_size, path) for path, stat in self._files())
         excess = sum(size for _, size, _ in cases) - self.limit_bytes
         for _, size, path in cases:
             if excess <= 0:
                 return
-            if path != keep:
-                path.unlink(missing_ok=True)
-                excess -= size
+            if path == keep:
+                continue
+            with held(path, exclusive=True, wait=False) as unused:
+                if unused:
+                    self.discard(path)
+                    excess -= size
 
     def newest_first(self) -> list[Path]:
         """The cases, most recently used first."""
@@ -71,9 +95,7 @@ class Cache:
 
     def digest(self, path: Path) -> str:
         """SHA-256 of a file's content, remembered for as long as its inode, size and times stay the same."""
-        stat = path.stat()
-        identity = (path.resolve(), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-        memo = self.folder / "digests" / hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
+        memo = self.folder / "digests" / hashlib.sha256(repr(identity(path)).encode()).hexdigest()[:32]
         with suppress(OSError):
             if len(known := memo.read_text()) == 64:
                 return known
@@ -82,6 +104,15 @@ class Cache:
             memo.parent.mkdir(exist_ok=True)
             memo.write_text(digest)
         return digest
+
+
+def identity(path: Path) -> tuple[int, ...]:
+    """What changes whenever a file's content does. Raises InputError when it cannot be read."""
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def file_digest(path: Path) -> str:
@@ -96,11 +127,15 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-@contextmanager
-def work_folder(cache: Cache | None) -> Iterator[Path]:
-    """A private folder for a case in the making and converted inputs; gone afterwards, whatever happens."""
-    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=cache.folder if cache else None))
+def _folder_of_user() -> Path:
+    if chosen := os.environ.get("DIAG_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "diag"
+
+
+def _is_whole(path: Path) -> bool:
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        Case.open(path).close()
+    except InputError:
+        return False
+    return True

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from diag.errors import InputError, StorageError
 from diag.store import columns
 from diag.store.columns import Arrays, sqlite_uri
 from diag.store.names import pattern_of
+from diag.store.sqlite_errors import let_signals_in, reported
 
 if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
 SCHEMA_VERSION = 1
+
+Mode = Literal["ro", "rw", "immutable"]
+"""Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,15 @@ class Case:
     Open an existing one with `Case.open(path)`, make a new one with `Case.create(path)`; both are context managers.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path, *, writable: bool) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, mode: Mode) -> None:
         self.db = db
         self.path = path
-        self.writable = writable
+        self.mode = mode
+        let_signals_in(db)
+
+    @property
+    def writable(self) -> bool:
+        return self.mode == "rw"
 
     @classmethod
     def create(cls, path: Path) -> Case:
@@ -79,26 +88,21 @@ class Case:
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         except sqlite3.Error as error:
             raise StorageError(f"Cannot write the case {path}: {error}. Choose another place with -o FILE.") from error
-        return cls(db, path, writable=True)
+        return cls(db, path, "rw")
 
     @classmethod
-    def open(cls, path: Path, *, writable: bool = False) -> Case:
-        """The case at `path`, read-only unless `writable`. Raises InputError when it is not a case of this version."""
-        mode = "rw" if writable else "ro"
+    def open(cls, path: Path, mode: Mode = "ro") -> Case:
+        """The case at `path`. Raises InputError when it is not a whole case of this version."""
         try:
             db = sqlite3.connect(sqlite_uri(path, mode), uri=True, isolation_level=None)
-            application_id = db.execute("PRAGMA application_id").fetchone()[0]
-            version = db.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             raise InputError(f"{path} cannot be opened as a case: {error}.") from error
-        if application_id != APPLICATION_ID:
-            raise InputError(f"{path} is not a diag case. Make one with: diag report INPUT -o {path.name}")
-        if version != SCHEMA_VERSION:
-            raise InputError(
-                f"{path} is a case of schema {version}, this diag reads {SCHEMA_VERSION}. "
-                "Import the original files again with: diag report INPUT -o CASE"
-            )
-        return cls(db, path, writable=writable)
+        try:
+            _check(db, path)
+        except BaseException:
+            db.close()
+            raise
+        return cls(db, path, mode)
 
     def __enter__(self) -> Case:
         return self
@@ -122,7 +126,7 @@ class Case:
 
     def arrays(self, sql: str, dtypes: Mapping[str, str]) -> Arrays:
         """Columns of a query whose every value is an integer and not NULL, as arrays of the given NumPy types."""
-        return columns.arrays(self.path, sql, dtypes)
+        return columns.arrays(self.path, sql, dtypes, mode=self.mode)
 
     def frame(self, table: str) -> pandas.DataFrame:
         """The whole of a table or view as a pandas frame. Raises InputError for a table that the case does not have."""
@@ -165,17 +169,14 @@ class Case:
     def transaction(self) -> Iterator[None]:
         """Everything inside is written, or, on any error, nothing. A full disk becomes a StorageError."""
         self.db.execute("BEGIN")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException as error:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError) and _is_full(error):
-                raise StorageError(
-                    f"The disk of {self.path.parent} is full. Free some space, or set DIAG_CACHE."
-                ) from error
-            raise
+        with reported(self.path):
+            try:
+                yield
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
 
     def insert(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Small tables: rows as mappings with equal keys."""
@@ -211,8 +212,35 @@ class Case:
 
 
 def _schema() -> str:
-    return resources.files("diag.store").joinpath("schema.sql").read_text()
+    return resources.files("diag.store").joinpath("schema.sql").read_text("utf-8")
 
 
-def _is_full(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    try:
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise InputError(f"{path} is not a diag case. Make one with: diag report INPUT -o {path.name}")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise InputError(f"{path} is a case of schema {version}, this diag reads {SCHEMA_VERSION}. {IMPORT_AGAIN}")
+        # A view in the place of a table could stand for anything, be it a query that never ends.
+        if missing := _definitions() - set(db.execute(_DEFINITIONS)):
+            raise InputError(f"{path} is no case any more: {min(missing)[1]} is not as diag made it. {IMPORT_AGAIN}")
+        if path.stat().st_size < _size_bytes(db):
+            raise InputError(f"{path} is cut short. {IMPORT_AGAIN}")
+    except (sqlite3.Error, OSError) as error:
+        raise InputError(f"{path} cannot be opened as a case: {error}. {IMPORT_AGAIN}") from error
+
+
+IMPORT_AGAIN = "Import the original files again with: diag report INPUT -o CASE"
+_DEFINITIONS = "SELECT type, name, sql FROM sqlite_master"
+
+
+@cache
+def _definitions() -> frozenset[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_schema())
+        return frozenset(db.execute(_DEFINITIONS))
+
+
+def _size_bytes(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()[0])

@@ -6,6 +6,7 @@ Python's sqlite3 makes an object of every value; ADBC fills Arrow buffers in C a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ Arrays = dict[str, NDArray[Any]]
 def sqlite_uri(path: Path, mode: str) -> str:
     """URI of a database file; mode 'ro', 'rw', 'rwc' (create), or 'immutable': no lock and no side file."""
     options = "mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}"
-    return f"file:{quote(str(path.absolute()))}?{options}"
+    return f"file:{quote(os.fsencode(path.absolute()))}?{options}"
 
 
 @contextmanager

@@ -150,12 +150,12 @@ class Trace:
 
     @cached_property
     def main_thread(self) -> int | None:
-        """The thread that launches most operations; without any, the one whose ranges and OS calls span most time."""
+        """The thread that launches most; else the one with most time in ranges and OS calls, or most samples."""
         if len(self._calls):
             threads, counts = np.unique(self._calls.thread_id, return_counts=True)
             return int(threads[np.argmax(counts)])
-        covered = {thread.thread_id: thread.recorded.measure_ns for thread in self.threads.values()}
-        return max(covered, key=lambda thread_id: covered[thread_id], default=None)
+        weight = {t.thread_id: (t.recorded.measure_ns, len(t.samples.time_ns)) for t in self.threads.values()}
+        return max(weight, key=lambda thread_id: weight[thread_id], default=None)
 
     def process_of(self, thread_id: int) -> tuple[int, str | None]:
         """pid and name of a thread's process."""

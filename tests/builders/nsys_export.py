@@ -123,7 +123,8 @@ class NsysExport:
         values = ", ".join("CAST(? AS TEXT)" if "TEXT" in text else "?" for text in columns.values())
         empty = {name: _empty(declaration) for name, declaration in columns.items()}
         db.executemany(
-            f'INSERT INTO "{table}" VALUES ({values})', [list({**empty, **_only(row, columns)}.values()) for row in rows]
+            f'INSERT INTO "{table}" VALUES ({values})',
+            [list({**empty, **_only(row, columns)}.values()) for row in rows],
         )
 
     def _mark_as_synthetic(self) -> None:
@@ -177,7 +178,9 @@ class Gpu:
     ordinal: int
     context: int = CONTEXT
 
-    def kernel(self, start: int, end: int, name: str = "gemm", correlation: int | None = None, **more: Any) -> None:
+    def kernel(
+        self, start: int, end: int, name: str | bytes = "gemm", correlation: int | None = None, **more: Any
+    ) -> None:
         name_id = self.process.export.string(name)
         names = {"demangledName": name_id, "shortName": name_id, "mangledName": name_id}
         self._add("CUPTI_ACTIVITY_KIND_KERNEL", start, end, correlation, {**names, **more})
@@ -271,7 +274,15 @@ class Thread:
         return correlation
 
     def launch(
-        self, gpu: Gpu, called: int, start: int, end: int, name: str = "gemm", *, returns: int | None = None, **more: Any
+        self,
+        gpu: Gpu,
+        called: int,
+        start: int,
+        end: int,
+        name: str = "gemm",
+        *,
+        returns: int | None = None,
+        **more: Any,
     ) -> None:
         """A kernel and the call, at `called`, that launched it."""
         returns = called + 1 if returns is None else returns
@@ -291,7 +302,9 @@ class Thread:
 
     # ---- NVTX ----------------------------------------------------------------------------------------------------
 
-    def range(self, text: str | bytes | None, start: int, end: int | None, *, domain: int = 0, by_id: bool = False) -> None:
+    def range(
+        self, text: str | bytes | None, start: int, end: int | None, *, domain: int = 0, by_id: bool = False
+    ) -> None:
         """A push/pop range; one without an end was still open. The text is inline, or by id as NVTX registers it."""
         self._nvtx("NvtxPushPopRange", text, start, end, domain, by_id=by_id)
 

@@ -43,7 +43,9 @@ def test_columns_are_those_of_real_exports(schema: str) -> None:
 def test_enumerations_are_those_of_real_exports(schema: str) -> None:
     for name in REAL[schema]:
         with closing(sqlite3.connect(f"file:{REPORTS}/nsys/{name}.sqlite?immutable=1", uri=True)) as db:
-            real_enums = {e for (e,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ENUM!_%' ESCAPE '!'")}
+            real_enums = {
+                e for (e,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ENUM!_%' ESCAPE '!'")
+            }
             ours = SCHEMAS[schema].enums()
             assert bool(ours) == bool(real_enums)
             for enum in ours.keys() & real_enums:

@@ -88,7 +88,9 @@ def test_unknown_numbers_are_unknown_kinds(tmp_path: Path) -> None:
     export = small().then("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyKind = 99, srcKind = 98")
     export.then("UPDATE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SET syncType = 97")
     with imported(export, tmp_path) as case:
-        assert rows(case, "SELECT DISTINCT copy_kind, src_memory FROM gpu_op WHERE kind = 'copy'") == [("unknown", None)]
+        assert rows(case, "SELECT DISTINCT copy_kind, src_memory FROM gpu_op WHERE kind = 'copy'") == [
+            ("unknown", None)
+        ]
         assert rows(case, "SELECT kind FROM sync") == [("unknown",)]
         assert analyse(case).devices[0].n_copies == 10
 
@@ -191,7 +193,10 @@ def test_a_database_that_is_no_export(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE person (name TEXT)")
-    with pytest.raises(InputError, match="not an Nsight Systems export"), open_inputs([path], ImportOptions(None, False)):
+    with (
+        pytest.raises(InputError, match="not an Nsight Systems export"),
+        open_inputs([path], ImportOptions(None, False)),
+    ):
         pass
 
 
@@ -266,7 +271,10 @@ def test_domains_are_those_of_the_process(tmp_path: Path) -> None:
     second.range("b", 0, 10, domain=1)
     second.range("c", 20, 30)
     with imported(export, tmp_path) as case:
-        sql = "SELECT n.text, d.text FROM cpu_range r JOIN name n ON n.id = r.name_id LEFT JOIN name d ON d.id = r.domain_id"
+        sql = (
+            "SELECT n.text, d.text FROM cpu_range r JOIN name n ON n.id = r.name_id "
+            "LEFT JOIN name d ON d.id = r.domain_id"
+        )
         assert set(rows(case, sql)) == {("a", "NCCL"), ("b", "cuDNN"), ("c", None)}
 
 
@@ -387,7 +395,10 @@ def test_the_context_says_where_a_synchronisation_waited(tmp_path: Path) -> None
     second.gpu(0, context=2).sync("Context sync", 0, 10)
     second.gpu(3, context=9).sync("Stream sync", 20, 30)
     with imported(export, tmp_path) as case:
-        sql = "SELECT p.pid, s.kind, s.context, s.device FROM sync s JOIN process p ON p.id = s.process_id ORDER BY start_ns"
+        sql = (
+            "SELECT p.pid, s.kind, s.context, s.device FROM sync s JOIN process p ON p.id = s.process_id "
+            "ORDER BY start_ns"
+        )
         assert rows(case, sql) == [(200, "context", 2, 1), (200, "stream", 9, 3)]
 
 

@@ -55,6 +55,18 @@ def test_a_kernel_that_overlaps_itself_takes_its_union_of_the_window(report_on: 
     assert relu.share_of_window == pytest.approx(20 / 400)
 
 
+def test_the_largest_is_the_one_that_covers_most_time(ask: Ask) -> None:
+    """Nine launches side by side take 900 together, but only 100 of the window."""
+    scene = Scene()
+    for stream in range(9):
+        scene.gpu.kernel(0, 100, "wide", streamId=20 + stream)
+    scene.gpu.kernel(100, 190, "long")
+    scene.gpu.kernel(190, 280, "long")
+    finding = only_finding(ask("kernels.hot", scene.export))
+    assert finding.subject.kernel == "long"
+    assert finding.share == pytest.approx(180 / 280)
+
+
 def test_a_timeline_cannot_tell_how_good_a_kernel_is(ask: Ask) -> None:
     answers = ask("kernels.hot", two_kernels())
     assert any(isinstance(a, CannotTell) and "no counters in a timeline" in a.because for a in answers)

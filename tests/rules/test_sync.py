@@ -35,12 +35,16 @@ def test_it_explains_gaps_up_to_its_return(ask: Ask) -> None:
     assert finding.severity == "warning"
 
 
-@pytest.mark.parametrize("call", ["cudaMemcpy_v3020", "cuCtxSynchronize", "cudaEventSynchronize_v3020", "cuMemcpyDtoH_v2"])
+@pytest.mark.parametrize(
+    "call", ["cudaMemcpy_v3020", "cuCtxSynchronize", "cudaEventSynchronize_v3020", "cuMemcpyDtoH_v2"]
+)
 def test_calls_that_wait_for_the_device(ask: Ask, call: str) -> None:
     assert figures(only_finding(ask("sync.drain", synchronised(10, call)))) == {f"idle inside {call}": 90}
 
 
-@pytest.mark.parametrize("call", ["cudaMemcpyAsync_v3020", "cuMemcpyDtoHAsync_v2", "cudaMalloc_v3020", "cudaEventQuery"])
+@pytest.mark.parametrize(
+    "call", ["cudaMemcpyAsync_v3020", "cuMemcpyDtoHAsync_v2", "cudaMalloc_v3020", "cudaEventQuery"]
+)
 def test_calls_that_do_not_wait_for_it(ask: Ask, call: str) -> None:
     (answer,) = ask("sync.drain", synchronised(10, call))
     assert isinstance(answer, Clear)

@@ -1,0 +1,58 @@
+"""Files that the user wants kept: whole or absent, and never in the place of something else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from diag.errors import StorageError, UsageError
+from diag.store.case import APPLICATION_ID
+
+_ID_OFFSET = 68
+"""Of the application id in the header of an SQLite file, section 1.3 of its file format."""
+
+
+def is_case(head: bytes) -> bool:
+    """Whether a file that begins with `head`, 72 bytes or more, is a case of any version."""
+    return head[:16] == b"SQLite format 3\x00" and head[_ID_OFFSET:][:4] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def check_target(target: Path, inputs: Iterable[Path]) -> None:
+    """Raises UsageError when a case must not be written to `target`: only another case is ever replaced."""
+    if any(target == file or (os.path.exists(target) and target.samefile(file)) for file in inputs):
+        raise UsageError(f"-o {target} is an input; inputs are never changed. Choose another name.")
+    if os.path.isdir(target):
+        raise UsageError(f"-o {target} is a folder. Name a file in it, for example: -o {target / 'run.diag'}")
+    if not os.path.isdir(target.parent):
+        raise UsageError(f"-o {target}: there is no folder {target.parent}. Make it first, or choose another name.")
+    if os.path.exists(target) and not (target.is_file() and _may_be_replaced(target)):
+        raise UsageError(f"-o {target} exists and is not a diag case. Remove it first, or choose another name.")
+
+
+def _may_be_replaced(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(_ID_OFFSET + 4)
+    except OSError:
+        return False
+    return not head or is_case(head)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copies through a temporary name, so that `target` is whole or absent. Raises StorageError."""
+    part = target.with_name(f".diag-{os.getpid()}.part")
+    try:
+        with source.open("rb") as original, part.open("xb") as copy:
+            shutil.copyfileobj(original, copy, 1 << 20)
+        os.replace(part, target)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
+            ) from error
+        raise

@@ -1,0 +1,109 @@
+"""Runs the installed command as its users do, and holds it to what it promises about any input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.builders.nsys_export import NsysExport
+
+DIAG = Path(sys.executable).with_name("diag")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    def is_one_sentence(self, status: int) -> str:
+        """The command ended with this status and said why on one line, and nothing else; returns that line."""
+        assert self.err.startswith("diag: "), self.err
+        assert self.err.count("\n") == 1, self.err
+        assert self.err.rstrip().endswith((".", "'", ")")) or ": " in self.err, self.err
+        assert self.out == ""
+        assert self.status == status, self.err
+        return self.err.strip()
+
+    def is_quiet_success(self) -> str:
+        assert (self.status, self.err) == (0, "")
+        return self.out
+
+
+@dataclass(frozen=True)
+class Command:
+    """`diag` with a cache of its own."""
+
+    cache: Path
+
+    def environment(self, changes: Mapping[str, str] | None = None) -> dict[str, str]:
+        return {**os.environ, "DIAG_CACHE": str(self.cache), **(changes or {})}
+
+    def __call__(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None, **more: object) -> Outcome:
+        ended = subprocess.run(  # type: ignore[call-overload]
+            [DIAG, *words], env=self.environment(env), capture_output=True, timeout=120, stdin=subprocess.DEVNULL, **more
+        )
+        return Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+    def start(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [DIAG, *words], env=self.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def leftovers(self) -> list[str]:
+        """What lies in the cache beside whole cases and the digests of inputs."""
+        if not self.cache.exists():
+            return []
+        return sorted(file.name for file in self.cache.iterdir() if file.suffix != ".diag" and file.name != "digests")
+
+    def cases(self) -> list[Path]:
+        return sorted(self.cache.glob("*.diag"))
+
+
+@pytest.fixture
+def diag(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    return Command(tmp_path_factory.mktemp("cache"))
+
+
+Snapshot = Mapping[str, tuple[int, int, bytes | None]]
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Names, times and bytes of everything in a folder. Pipes are not opened."""
+    return {
+        os.fsdecode(file.relative_to(folder)): (
+            file.lstat().st_mtime_ns,
+            file.lstat().st_size,
+            file.read_bytes() if file.is_file() else None,
+        )
+        for file in sorted(folder.rglob("*"))
+    }
+
+
+def small_export(kernels: int = 40) -> NsysExport:
+    """Some kernels with gaps between them, in one range, on one thread."""
+    export = NsysExport()
+    main = export.process(100).thread()
+    gpu = main.process.gpu(0)
+    export.hardware(0)
+    for i in range(kernels):
+        main.launch(gpu, called=1000 * i, start=1000 * i + 300, end=1000 * i + 700, name=f"gemm_{i % 3}")
+    gpu.copy(1000 * kernels, 1000 * kernels + 500, 4096)
+    main.range("step", 0, 1000 * kernels)
+    return export
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """An export in a folder of its own, so that a test sees what appears beside it."""
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    return small_export().write(folder / "report.sqlite")
+
+
