@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -96,6 +97,26 @@ def _frames(case: Case, stack_ids: set[int]) -> Mapping[int, list[str]]:
     return frames
 
 
+def most_sampled_function(case: Case, thread: HostThread, when: Intervals) -> tuple[str, float] | None:
+    """The function that most samples of a thread inside a set of time have as their leaf, and its share of them.
+
+    An unresolved leaf counts for its library; None without samples.
+    """
+    stack_ids = thread.samples.stack_id[when.contains(thread.samples.time_ns)].tolist()
+    leaves = Counter(leaf_of(case, stack_id) for stack_id in stack_ids)
+    ((leaf, count),) = leaves.most_common(1) or [(None, 0)]
+    return None if leaf is None else (leaf, count / len(stack_ids))
+
+
+def leaf_of(case: Case, stack_id: int) -> str | None:
+    """Function at the leaf of a stack; its library in brackets where the symbol is unresolved; None without a stack."""
+    row = case.db.execute(_LEAF, (stack_id,)).fetchone()
+    symbol, module = row or (None, None)
+    if symbol is not None and not symbol.startswith("0x"):
+        return str(symbol)
+    return f"[{PurePosixPath(module).name}]" if module else None
+
+
 def longest_os_calls(case: Case, thread: HostThread, when: Intervals, *, most: int = 3) -> list[tuple[str, int]]:
     """Names of the OS calls that took most of a set of time, with that time in ns."""
     return _longest(case, thread.os_calls.name_id, thread.os_calls.start_ns, thread.os_calls.end_ns, when, most)
@@ -116,4 +137,11 @@ def _longest(
     return [(case.names[name_id], total_ns) for name_id, total_ns in ranked[:most] if total_ns > 0]
 
 
+_LEAF = """
+    SELECT s.text, m.text
+      FROM stack k
+      LEFT JOIN name s ON s.id = k.symbol_id
+      LEFT JOIN name m ON m.id = k.module_id
+     WHERE k.id = ? AND k.depth = 0
+"""
 _STACK = "SELECT symbol_id FROM stack WHERE id = ? AND symbol_id IS NOT NULL ORDER BY depth"

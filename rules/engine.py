@@ -38,24 +38,26 @@ class Rule:
     sections: Mapping[str, str]  # keys of SECTIONS
     needs: tuple[str, ...]
     decide: Callable[[Trace, Limits], Iterator[Answer]]
+    host_only: bool = False
 
 
 _REGISTRY: dict[str, Rule] = {}
 
 
-def source_rule(
-    rule_id: str, *, needs: tuple[str, ...] = ()
-) -> Callable[[Callable[[Trace, Limits], Iterator[Answer]]], Callable[[Trace, Limits], Iterator[Answer]]]:
-    """Registers a rule that answers for a source. `needs` are keys of FACTS."""
+SourceRule = Callable[[Trace, Limits], Iterator[Answer]]
+DeviceRule = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
 
-    def register(decide: Callable[[Trace, Limits], Iterator[Answer]]) -> Callable[[Trace, Limits], Iterator[Answer]]:
-        _register(rule_id, needs, decide, decide.__doc__)
+
+def source_rule(
+    rule_id: str, *, needs: tuple[str, ...] = (), host_only: bool = False
+) -> Callable[[SourceRule], SourceRule]:
+    """Registers a rule that answers for a source. `needs` are keys of FACTS; `host_only`: only without GPU work."""
+
+    def register(decide: SourceRule) -> SourceRule:
+        _register(rule_id, needs, decide, decide.__doc__, host_only=host_only)
         return decide
 
     return register
-
-
-DeviceRule = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
 
 
 def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[DeviceRule], DeviceRule]:
@@ -79,14 +81,14 @@ _TOO_FEW = f"only {{n}} GPU operations in the window; shares need {FEWEST_OPERAT
 
 
 def _register(
-    rule_id: str, needs: tuple[str, ...], decide: Callable[[Trace, Limits], Iterator[Answer]], doc: str | None
+    rule_id: str, needs: tuple[str, ...], decide: SourceRule, doc: str | None, *, host_only: bool = False
 ) -> None:
     if rule_id in _REGISTRY:
         raise RuntimeError(f"Two rules are called {rule_id}; was a module imported under two names?")
     title, sections = parse_documentation(doc or "")
     if missing := SECTIONS.keys() - sections.keys():
         raise RuntimeError(f"Rule {rule_id} lacks {', '.join(sorted(missing))} in its docstring.")
-    _REGISTRY[rule_id] = Rule(rule_id, title, sections, needs, decide)
+    _REGISTRY[rule_id] = Rule(rule_id, title, sections, needs, decide, host_only)
 
 
 def parse_documentation(doc: str) -> tuple[str, dict[str, str]]:
@@ -106,6 +108,8 @@ def rules() -> Mapping[str, Rule]:
 
 def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one source, stamped with the rule's id."""
+    if rule.host_only and trace.devices:
+        return
     for need in rule.needs:
         if not FACTS[need].is_captured(trace):
             yield CannotTell(Subject(trace.source.id), FACTS[need].why_not(trace), rule.id)

@@ -19,7 +19,7 @@ from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
 
 
-@source_rule("host.data_loader", needs=("range",))
+@source_rule("host.data_loader", needs=("range",), host_only=True)
 def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """The program waits for its data loader (traces without GPU work).
 
@@ -32,7 +32,7 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """
     main = _main(trace)
     if main is None:
-        yield from _no_host_window(trace)
+        yield CannotTell(Subject(trace.source.id), "no thread has ranges that span any time")
         return
     loader = activities.data_loader()
     ids = np.unique(main.thread.ranges.name_id).tolist()
@@ -70,7 +70,7 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
     )
 
 
-@source_rule("host.hot", needs=("range",))
+@source_rule("host.hot", needs=("range",), host_only=True)
 def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """Operators and functions by self time (traces without GPU work).
 
@@ -83,7 +83,7 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """
     main = _main(trace)
     if main is None:
-        yield from _no_host_window(trace)
+        yield CannotTell(Subject(trace.source.id), "no thread has ranges that span any time")
         return
     ranked = _self_times(main)[:5]
     share = ranked[0][1] / main.window_ns
@@ -107,7 +107,7 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     )
 
 
-@source_rule("host.os_calls", needs=("os_call",))
+@source_rule("host.os_calls", needs=("os_call",), host_only=True)
 def os_calls(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """OS calls that hold up the main thread (traces without GPU work).
 
@@ -118,8 +118,6 @@ def os_calls(trace: Trace, limits: Limits) -> Iterator[Answer]:
     Do        Read ahead, write behind, use fewer and larger calls, find the holder of the lock.
     Refute    Serve the same data from memory: if the run takes as long, the calls were not the limit.
     """
-    if trace.devices:
-        return
     thread_id = trace.main_thread
     thread = None if thread_id is None else trace.threads[thread_id]
     if thread is None or not len(thread.os_calls.start_ns):
@@ -167,7 +165,7 @@ class _Main:
 
 
 def _main(trace: Trace) -> _Main | None:
-    if trace.devices or trace.main_thread is None:
+    if trace.main_thread is None:
         return None
     thread = trace.threads[trace.main_thread]
     window = _window_of(trace, thread)
@@ -211,12 +209,6 @@ def _time_in(main: _Main, pattern: str) -> Intervals:
     ranges = main.thread.ranges
     of = main.thread.range_labels == main.thread.range_patterns.index(pattern)
     return Intervals.union_of(ranges.start_ns[of], ranges.end_ns[of]) & main.window
-
-
-def _no_host_window(trace: Trace) -> Iterator[Answer]:
-    """Nothing for a trace with GPU work, where the device's account speaks; otherwise why there is no host verdict."""
-    if not trace.devices:
-        yield CannotTell(Subject(trace.source.id), "no thread has ranges that span any time")
 
 
 def _most_common(name_ids: np.ndarray[tuple[int, ...], np.dtype[np.int32]], patterns: Mapping[int, str]) -> str:

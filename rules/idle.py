@@ -85,6 +85,7 @@ class _HostStory:
     cuda_calls: Sequence[tuple[str, int]]
     synchronising_ns: int
     bystander: Bystander | None
+    function: tuple[str, float] | None  # most sampled while running, and its share of the samples
 
     @property
     def activity(self) -> activities.Activity | None:
@@ -130,6 +131,7 @@ def _explain_host(trace: Trace, account: IdleAccount, limits: Limits) -> _HostSt
         cuda_calls=activities.longest_cuda_calls(trace.case, thread, states.cuda_call),
         synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
         bystander=_bystander(trace, thread, account),
+        function=activities.most_sampled_function(trace.case, thread, states.running),
     )
 
 
@@ -182,10 +184,14 @@ def _title(cause: str, host: _HostStory | None) -> str:
 
 
 def _claim(device: DeviceTimeline, account: IdleAccount, host: _HostStory | None) -> Iterator[str]:
+    main_cause, main_time = _main_cause(account)
+    main_ns = main_time.measure_ns
     yield (
         f"The GPU idles {units.share(device.share(account.idle))} of the window "
         f"({units.time(account.idle.measure_ns)} of {units.time(device.window_ns)})."
     )
+    if main_cause != "host-late":
+        yield f"Its largest part, {units.time(main_ns)}, is {_IN_WORDS[main_cause]}."
     if host is None:
         return
     gaps = host.long_gaps
@@ -206,13 +212,20 @@ def _claim(device: DeviceTimeline, account: IdleAccount, host: _HostStory | None
             f"The launching thread {host.thread.tid} was {top.activity.label} there "
             f"({top.count} of {top.of} samples: {', '.join(top.symbols)})."
         )
+    elif host.function and host.function[1] >= LEAST_SAMPLE_SHARE:
+        name, share = host.function
+        yield f"{units.share(share)} of the launching thread's samples there are in {name}."
     yield " ".join(_not_the_cause(host))
 
 
 def _not_the_cause(host: _HostStory) -> Iterator[str]:
-    waits = [f"synchronisation {units.time(host.synchronising_ns)}"]
+    waits = [f"synchronisation {units.time(host.synchronising_ns)}"] if host.synchronising_ns else []
     waits += [f"{name}() {units.time(ns)}" for name, ns in host.os_calls[:1]]
-    yield f"It was not waiting: {', '.join(waits)}." if host.mostly_running else f"Of it: {', '.join(waits)}."
+    listed = f": {', '.join(waits)}." if waits else "."
+    if host.mostly_running:
+        yield f"It was hardly waiting{listed}" if waits else "It was not waiting for the device."
+    elif waits:
+        yield f"Of it{listed}"
     if host.bystander:
         yield (
             f"{host.bystander.call}() of thread {host.bystander.tid} covers "
@@ -276,7 +289,7 @@ def _refute(host: _HostStory | None) -> str:
 
 def _next_steps(cause: str, host: _HostStory | None) -> Iterator[str]:
     if cause != "host-late" or host is None:
-        yield "Capture again with: nsys profile --trace=cuda,nvtx,osrt --sample=process-tree --cpuctxsw=process-tree"
+        yield _NEXT_BY_CAUSE.get(cause, _CAPTURE_AGAIN)
         return
     if host.activity:
         yield host.activity.do
@@ -287,9 +300,27 @@ def _next_steps(cause: str, host: _HostStory | None) -> Iterator[str]:
         )
     else:
         yield "Put NVTX ranges around the phases of the host loop, so that the gaps get names."
-    if not host.sampled:
+    if not host.sampled and not host.function:
         yield "See which code it is: nsys profile --sample=process-tree (or py-spy for Python)."
 
+
+_IN_WORDS = {
+    "launch-latency": "launch latency: the launching call had begun, the operation had not",
+    "device-side": "device side: the operation had been launched, but waited for an event, another stream or dispatch",
+    "uncaptured": "not explained: the launching call is not in the trace",
+    "other process'": "used by another process",
+}
+_CAPTURE_AGAIN = (
+    "Capture from before the first launch, with: nsys profile --trace=cuda,nvtx,osrt --sample=process-tree "
+    "--cpuctxsw=process-tree"
+)
+_NEXT_BY_CAUSE = {
+    "launch-latency": "Launch earlier (several operations ahead), or as a CUDA graph: the device waits for each launch "
+    "to arrive.",
+    "device-side": "Look for what the operations after the long gaps waited for: events of other streams "
+    "(cudaStreamWaitEvent), or other ranks in a collective.",
+    "other process'": "Give each process a device of its own, or share it deliberately (MPS, MIG).",
+}
 
 _OPERATIONS = (
     "SELECT kind, start_ns, end_ns, stream, name_id FROM gpu_op "

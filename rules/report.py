@@ -120,3 +120,9 @@ class Report:
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
+
+    @property
+    def tells_something(self) -> bool:
+        """Whether any rule could decide about the run itself, and not only about its capture."""
+        rules = [finding.rule for finding in self.findings] + [clear.rule for clear in self.clear]
+        return any(not rule.startswith("capture.") for rule in rules)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from diag.model import units
 from diag.rules import activities
@@ -16,7 +15,7 @@ from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 
 
-@source_rule("host.samples", needs=("cpu_sample",))
+@source_rule("host.samples", needs=("cpu_sample",), host_only=True)
 def hot_native_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     """Native functions by self time, from samples (traces without GPU work).
 
@@ -27,8 +26,6 @@ def hot_native_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     Do        Make this code cheaper, call it less often, or move it off the main thread.
     Refute    Sample again at another rate: a true share stays the same within 1 / sqrt(samples).
     """
-    if trace.devices:
-        return
     thread = None if trace.main_thread is None else trace.threads[trace.main_thread]
     leaves = Counter[str | None]() if thread is None else _leaves(trace, thread)
     n = leaves.total()
@@ -72,24 +69,9 @@ def _leaves(trace: Trace, thread: HostThread) -> Counter[str | None]:
     times_ns, stack_ids = thread.samples.time_ns, thread.samples.stack_id
     if trace.scope is not None:
         stack_ids = stack_ids[trace.scope.contains(times_ns)]
-    return Counter(_leaf(trace, stack_id) for stack_id in stack_ids.tolist())
+    return Counter(activities.leaf_of(trace.case, stack_id) for stack_id in stack_ids.tolist())
 
 
-def _leaf(trace: Trace, stack_id: int) -> str | None:
-    row = trace.case.db.execute(_LEAF, (stack_id,)).fetchone()
-    symbol, module = row or (None, None)
-    if symbol is not None and not symbol.startswith("0x"):
-        return str(symbol)
-    return f"[{PurePosixPath(module).name}]" if module else None
-
-
-_LEAF = """
-    SELECT s.text, m.text
-      FROM stack k
-      LEFT JOIN name s ON s.id = k.symbol_id
-      LEFT JOIN name m ON m.id = k.module_id
-     WHERE k.id = ? AND k.depth = 0
-"""
 _SQL = (
     "SELECT n.text, COUNT(*) FROM cpu_sample c JOIN stack k ON k.id = c.stack_id AND k.depth = 0 "
     "JOIN name n ON n.id = k.symbol_id GROUP BY 1 ORDER BY 2 DESC"

@@ -11,8 +11,13 @@ from diag.timeline.device import DeviceTimeline
 
 
 def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
-    """Takes the first of the ranked findings that time can be won from, or that is at least a warning."""
-    top = next((f for f in findings if f.recoverable_ns or f.severity != "info"), None)
+    """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
+
+    Findings about a device come first: what slows the host matters when the device feels it.
+    """
+    serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
+    of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
+    top = next(iter(of_devices or serious), None)
     if top is None:
         return _healthy(findings, clear, devices)
     excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
@@ -56,6 +61,6 @@ def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Seque
         )
         hot = next((f for f in findings if f.rule == "kernels.hot"), None)
         return Verdict("No fault found on the timeline", summary, hot.id if hot else None)
-    if clear:
+    if any(not answer.rule.startswith("capture.") for answer in clear):
         return Verdict("No fault found in what was captured", "See below for what could not be told, and why.", None)
     return Verdict("Cannot tell", "Too little was captured for any rule to decide; see below what is missing.", None)

@@ -20,6 +20,7 @@ from diag.timeline.ranges import KINDS
 if TYPE_CHECKING:
     import pyarrow
 
+_EVENT_TYPES = "ENUM_NSYS_EVENT_TYPE"
 _KIND_OF_TYPE = {"NvtxPushPopRange": "nvtx", "NvtxStartEndRange": "process", "NvtxMark": "mark"}
 
 
@@ -27,7 +28,8 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
     """Stores all ranges; returns their number, or None when NVTX was not captured."""
     if nsys.NVTX not in export:
         return None
-    types = {label: number for number, label in export.labels("ENUM_NSYS_EVENT_TYPE").items()}
+    types = {label: number for number, label in nsys.DEFAULT_LABELS[_EVENT_TYPES].items()}
+    types |= {label: number for number, label in export.labels(_EVENT_TYPES).items()}
     kinds = {types[name]: KINDS.index(kind) for name, kind in _KIND_OF_TYPE.items()}
     threads: dict[int, int] = dict(case.db.execute("SELECT key, value FROM map_thread"))
     domains = _domains(export, types["NvtxDomainCreate"])

@@ -37,8 +37,8 @@ def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
                 f"{nsys.KERNEL}, {nsys.NVTX}, {nsys.OS_CALL}. Make one with: nsys export --type sqlite REPORT"
             )
         return _Import(file, case, export, progress).run()
-    except (sqlite3.DatabaseError, sqlite3.DataError) as error:
-        if is_about_input(error):
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # Unicode: SQLite's message quotes a damaged name
+        if isinstance(error, UnicodeDecodeError) or is_about_input(error):
             raise _damaged(file, error) from error
         raise
 
@@ -51,12 +51,10 @@ def attached(case: Case, file: InputFile) -> Iterator[None]:
     """
     try:
         case.db.execute("ATTACH ? AS src", (sqlite_uri(file.data, "immutable"),))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise _damaged(file, error) from error
-    try:
-        yield
-    finally:
-        case.db.execute("DETACH src")
+    yield
+    case.db.execute("DETACH src")  # after an error, neither would SQLite allow it nor is the case kept
 
 
 _THREAD_TABLES = (
@@ -198,7 +196,7 @@ class _Import:
             wanted |= self._distinct(column, tables)
         texts = {string_id: f"#{string_id}" for string_id in wanted}
         if nsys.STRINGS in self.export:
-            find = f'SELECT CAST(value AS BLOB) FROM src."{nsys.STRINGS}" WHERE id = ?'
+            find = f'SELECT substr(CAST(value AS BLOB), 1, {nsys.LONGEST_NAME_BYTES}) FROM src."{nsys.STRINGS}" WHERE id = ?'
             for string_id in wanted:
                 if (row := self.db.execute(find, (string_id,)).fetchone()) and row[0] is not None:
                     texts[string_id] = as_text(row[0])
@@ -349,5 +347,5 @@ def _optional_text(value: object) -> str | None:
     return as_text(value) or None
 
 
-def _damaged(file: InputFile, error: sqlite3.Error) -> InputError:
+def _damaged(file: InputFile, error: Exception) -> InputError:
     return InputError(f"{file.path} is damaged: {error}. Export it again with: nsys export --type sqlite REPORT")

@@ -3,6 +3,7 @@
 `{table}` and `{column}` are filled in by `Export.sql`: a column that the file lacks becomes NULL. The temporary tables
 `map_...` (key, value) translate the file's ids into those of the case. Other values are CAST because SQLite lets any
 column hold any type, and the case does not. Texts come as BLOBs: not every one is UTF-8.
+`{earliest}`, `{latest}`, `{last_device}` and `{longest}` bound what a damaged or hostile file may claim.
 """
 
 METADATA = """
@@ -34,8 +35,9 @@ KERNELS = """
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_string n ON n.key = {demangledName}
       LEFT JOIN map_string s ON s.key = {shortName}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
-       AND typeof({deviceId}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
 COPIES = """
@@ -50,8 +52,9 @@ COPIES = """
       LEFT JOIN map_copy_kind k ON k.key = {copyKind}
       LEFT JOIN map_memory a ON a.key = {srcKind}
       LEFT JOIN map_memory b ON b.key = {dstKind}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
-       AND typeof({deviceId}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
 MEMSETS = """
@@ -64,8 +67,9 @@ MEMSETS = """
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_memory m ON m.key = {memKind}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
-       AND typeof({deviceId}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
 GRAPHS = """
@@ -75,8 +79,9 @@ GRAPHS = """
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphId} AS INTEGER)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
-       AND typeof({deviceId}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
 API_CALLS = """
@@ -85,7 +90,8 @@ API_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
 """
 
 # A synchronisation row may carry the device ordinal of another process; its context does not lie.
@@ -97,7 +103,8 @@ SYNCS = """
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_sync_kind k ON k.key = {syncType}
       LEFT JOIN context c ON c.process_id = p.value AND c.context = {contextId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
 """
 
 GPU_FACTS = (
@@ -173,7 +180,8 @@ OS_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
 """
 
 SAMPLES = """
@@ -181,7 +189,7 @@ SAMPLES = """
     SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), CAST({id} AS INTEGER) + {stack_offset}
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
-     WHERE typeof({start}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}
 """
 
 SCHED = """
@@ -189,7 +197,7 @@ SCHED = """
     SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
-     WHERE typeof({start}) = 'integer'
+     WHERE typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}
 """
 
 CUPTI_OVERHEAD = """
@@ -199,7 +207,8 @@ CUPTI_OVERHEAD = """
       LEFT JOIN map_thread th ON th.key = {globalTid}
       LEFT JOIN map_string n ON n.key = {nameId}
       LEFT JOIN map_overhead_kind k ON k.key = {overheadType}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
 """
 
 # Nsight's own table tells its causes by name; driver work that CUPTI merely reports there is not the profiler's cost.
@@ -221,7 +230,8 @@ NSYS_OVERHEAD = """
       LEFT JOIN map_string n ON n.key = {nameId}
       LEFT JOIN name ON name.id = n.value
       LEFT JOIN map_overhead_kind k ON k.key = {overheadType}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {start}
+     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
 """
 
 DIAGNOSTICS = """
@@ -247,9 +257,9 @@ NVTX_RANGES = """
            COALESCE(CAST({endGlobalTid} AS INTEGER), {globalTid}) AS end_global_tid,
            {eventType} AS event_type,
            COALESCE(CAST({domainId} AS INTEGER), 0) AS domain,
-           COALESCE(CAST({text} AS BLOB), {string}, CAST('#' || {textId} AS BLOB), x'') AS text
+           COALESCE(substr(CAST({text} AS BLOB), 1, {longest}), {string}, CAST('#' || {textId} AS BLOB), x'') AS text
       FROM {table} t
      WHERE {eventType} IN ({push_pop}, {start_end}, {mark})
-       AND typeof({start}) = 'integer' AND typeof({globalTid}) = 'integer'
-       AND (typeof({end}) <> 'integer' OR {end} >= {start})
+       AND typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest} AND typeof({globalTid}) = 'integer'
+       AND (typeof({end}) <> 'integer' OR {end} BETWEEN {start} AND {latest})
 """

@@ -97,6 +97,20 @@ DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
 }
 
 
+LONGEST_TEXT_BYTES = 4096
+"""Of a range's text: a chunk of ranges is held in memory, and each may name the same long text."""
+LONGEST_NAME_BYTES = 1 << 16
+"""Of a kernel's name, which is held once. Template arguments do fill some KB."""
+
+_LATEST_NS = 1 << 60  # 36 years of recording: sums and differences of such times fit in 64 bits
+_BOUNDS = {
+    "earliest": str(-_LATEST_NS),
+    "latest": str(_LATEST_NS),
+    "last_device": str((1 << 16) - 1),
+    "longest": str(LONGEST_TEXT_BYTES),
+}
+
+
 @dataclass(frozen=True)
 class Export:
     """Tables and columns that the attached export (schema `src`) really has."""
@@ -108,10 +122,14 @@ class Export:
     def probe(cls, db: sqlite3.Connection) -> Export:
         # Tables of their own only: a view or virtual table of the same name could compute for ever.
         tables = [
-            name for (name,) in db.execute("SELECT name FROM pragma_table_list WHERE schema = 'src' AND type = 'table'")
+            as_text(name)
+            for (name,) in db.execute(
+                "SELECT CAST(name AS BLOB) FROM pragma_table_list WHERE schema = 'src' AND type = 'table'"
+            )
         ]
-        find = "SELECT name FROM pragma_table_info(?, 'src')"
-        return cls(db, {table: frozenset(name for (name,) in db.execute(find, (table,))) for table in tables})
+        # Names as BLOBs, too: one that is no text is the name of no column that is looked for.
+        find = "SELECT CAST(name AS BLOB) FROM pragma_table_info(?, 'src')"
+        return cls(db, {table: frozenset(as_text(name) for (name,) in db.execute(find, (table,))) for table in tables})
 
     def __contains__(self, table: str) -> bool:
         return table in self.columns
@@ -121,13 +139,18 @@ class Export:
 
         Only names written in this package are ever filled in, never text from the file.
         """
-        return statement.format_map(_Columns(self.columns.get(table, frozenset()), {"table": table, **parts}))
+        return statement.format_map(
+            _Columns(self.columns.get(table, frozenset()), {"table": table, **_BOUNDS, **parts})
+        )
 
     def string(self, table: str, column: str) -> str:
         """SQL for the text, as BLOB, whose id stands in a column of `table t`; NULL where the file cannot say."""
         if STRINGS not in self or column not in self.columns.get(table, ()):
             return "NULL"
-        return f'(SELECT CAST(s.value AS BLOB) FROM "{STRINGS}" s WHERE s.id = t."{column}")'
+        return (
+            f"(SELECT substr(CAST(s.value AS BLOB), 1, {LONGEST_TEXT_BYTES}) "
+            f'FROM "{STRINGS}" s WHERE s.id = t."{column}")'
+        )
 
     def labels(self, enum: str) -> dict[int, str]:
         """Label of each value of an enumeration: the file's own where it has them."""
@@ -148,7 +171,8 @@ def left_out_note(count: int, table: str) -> str:
 
 def as_text(value: object) -> str:
     """Text that was read as BLOB, for not every text in an export is UTF-8."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
+    return text[:LONGEST_NAME_BYTES]
 
 
 class _Columns(dict[str, str]):

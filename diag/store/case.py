@@ -227,7 +227,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
             raise InputError(f"{path} is no case any more: {min(missing)[1]} is not as diag made it. {IMPORT_AGAIN}")
         if path.stat().st_size < _size_bytes(db):
             raise InputError(f"{path} is cut short. {IMPORT_AGAIN}")
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be opened as a case: {error}. {IMPORT_AGAIN}") from error
 
 

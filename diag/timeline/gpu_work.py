@@ -135,9 +135,15 @@ def load_ops(case: Case, source_id: int) -> list[GpuOps]:
     parts = []
     for key in np.unique(owner).tolist():
         mine = np.flatnonzero(owner == key)
-        mine = mine[np.argsort(columns["start_ns"][mine], kind="stable")]
+        mine = mine[_order_of_work(columns["start_ns"][mine], columns["correlation"][mine])]
         parts.append(GpuOps(*(columns[name][mine] for name in OP_COLUMNS)))
     return parts
+
+
+def _order_of_work(starts_ns: Column, correlation: Column) -> NDArray[np.intp]:
+    """By start, and of those that start in the same tick first the one that was launched first."""
+    last = np.iinfo(np.int64).max
+    return np.lexsort((np.where(correlation == NONE, last, correlation), starts_ns))
 
 
 def load_calls(case: Case, source_id: int) -> Calls:
