@@ -17,6 +17,7 @@ SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
+# CUPTI says of device activities: start = end = 0 means that no time could be collected.
 KERNELS = """
     INSERT INTO gpu_op (
         source_id, process_id, device, context, stream, kind, start_ns, end_ns, name_id, short_name_id, correlation,
@@ -37,6 +38,7 @@ KERNELS = """
       LEFT JOIN map_string s ON s.key = {shortName}
      WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
        AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND ({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
@@ -54,6 +56,7 @@ COPIES = """
       LEFT JOIN map_memory b ON b.key = {dstKind}
      WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
        AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND ({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
@@ -69,6 +72,7 @@ MEMSETS = """
       LEFT JOIN map_memory m ON m.key = {memKind}
      WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
        AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND ({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
@@ -81,6 +85,7 @@ GRAPHS = """
       JOIN map_process p ON p.key = {globalPid}
      WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
        AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+       AND ({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
 """
 
