@@ -17,7 +17,7 @@ def explain(
     ] = None,
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[INPUT...]", help="Where a finding comes from, if not the last case."),
+        typer.Argument(metavar="[INPUT...]", readable=False, help="Where a finding comes from, if not the last case."),
     ] = None,
 ) -> None:
     """Explain a rule, or open a finding to its formulas, SQL and rows.

@@ -31,7 +31,9 @@ class QueryFormat(enum.StrEnum):
 
 
 def query(
-    case_path: Annotated[Path, typer.Argument(metavar="CASE", help="A case, or any input that diag report takes.")],
+    case_path: Annotated[
+        Path, typer.Argument(metavar="CASE", readable=False, help="A case, or any input that diag report takes.")
+    ],
     sql: Annotated[
         str | None, typer.Argument(metavar="[SQL]", help="One SELECT; without it, tables are listed.")
     ] = None,
@@ -62,7 +64,8 @@ def query(
         except (sqlite3.Error, sqlite3.Warning) as error:
             if isinstance(error, sqlite3.Error) and is_interrupt(error):
                 raise KeyboardInterrupt from error
-            raise UsageError(f"SQLite: {str(error).rstrip('.')}. The tables are listed by: diag query {case_path}") from error
+            said = str(error).rstrip(".")
+            raise UsageError(f"SQLite: {said}. The tables are listed by: diag query {case_path}") from error
 
 
 def _allow_only_reading(db: sqlite3.Connection) -> None:

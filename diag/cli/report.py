@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from diag.cli.terminal import StatusLine, color, width, write
-from diag.errors import NothingToTell
+from diag.errors import NothingToTell, UsageError
 
 
 class Format(enum.StrEnum):
@@ -26,7 +26,9 @@ class FailOn(enum.StrEnum):
 
 
 def report(
-    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Traces, exports, reports, or one case.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT...", readable=False, help="Traces, exports, reports, or one case.")
+    ],
     output_format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with 1 if there is a finding of this severity or above.")
@@ -59,12 +61,19 @@ def report(
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.input_file import Bounds
     from diag.render import RENDERERS
-    from diag.rules.analysis import AnalysisOptions
+    from diag.rules import thresholds as limits
+    from diag.rules.analysis import AnalysisOptions, parse_window
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import report_of
     from diag.store.sizes import parse_size
 
-    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size else Bounds()
+    # Told at once, and not when a large trace has been read.
+    if window is not None:
+        parse_window(window)
+    if range_name == "":
+        raise UsageError("--range is empty. Write the name of a range, or a pattern like ProfilerStep#")
+    limits.load(thresholds)
+    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     with StatusLine() as status:
         imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
         with open_inputs(inputs, imports, status) as case:

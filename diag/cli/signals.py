@@ -27,7 +27,7 @@ class Ending:
     @property
     def exit_status(self) -> int:
         """As shells report a program that a signal ended."""
-        return 128 + (self.number or signal.SIGINT)
+        return 128 + (self.number or 0)
 
     def _end(self, number: int, _: FrameType | None) -> None:
         if self.number is None or time.monotonic() - self._since_s > _ECHO_S:

@@ -196,7 +196,8 @@ class _Import:
             wanted |= self._distinct(column, tables)
         texts = {string_id: f"#{string_id}" for string_id in wanted}
         if nsys.STRINGS in self.export:
-            find = f'SELECT substr(CAST(value AS BLOB), 1, {nsys.LONGEST_NAME_BYTES}) FROM src."{nsys.STRINGS}" WHERE id = ?'
+            text = f"substr(CAST(value AS BLOB), 1, {nsys.LONGEST_NAME_BYTES})"
+            find = f'SELECT {text} FROM src."{nsys.STRINGS}" WHERE id = ?'
             for string_id in wanted:
                 if (row := self.db.execute(find, (string_id,)).fetchone()) and row[0] is not None:
                     texts[string_id] = as_text(row[0])

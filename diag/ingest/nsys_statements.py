@@ -259,7 +259,7 @@ NVTX_RANGES = """
     SELECT {start} AS start_ns,
            CASE WHEN typeof({end}) = 'integer' THEN {end} ELSE 9223372036854775807 END AS end_ns,
            {globalTid} AS global_tid,
-           COALESCE(CAST({endGlobalTid} AS INTEGER), {globalTid}) AS end_global_tid,
+           CASE WHEN typeof({endGlobalTid}) = 'integer' THEN {endGlobalTid} ELSE {globalTid} END AS end_global_tid,
            {eventType} AS event_type,
            COALESCE(CAST({domainId} AS INTEGER), 0) AS domain,
            COALESCE(substr(CAST({text} AS BLOB), 1, {longest}), {string}, CAST('#' || {textId} AS BLOB), x'') AS text

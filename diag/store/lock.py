@@ -16,9 +16,8 @@ def held(path: Path, *, exclusive: bool = False, wait: bool = True) -> Iterator[
     Yields False when it is gone or, without `wait`, when another holds it. A file system without locks counts as
     shared and is never held alone.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
+    descriptor = _opened(path)
+    if descriptor is None:
         yield False
         return
     try:
@@ -26,6 +25,13 @@ def held(path: Path, *, exclusive: bool = False, wait: bool = True) -> Iterator[
         yield _lock(descriptor, exclusive=exclusive, wait=wait) and os.fstat(descriptor).st_nlink > 0
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
 
 
 def _lock(descriptor: int, *, exclusive: bool, wait: bool) -> bool:

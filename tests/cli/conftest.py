@@ -47,7 +47,13 @@ class Command:
 
     def __call__(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None, **more: object) -> Outcome:
         ended = subprocess.run(  # type: ignore[call-overload]
-            [DIAG, *words], env=self.environment(env), capture_output=True, timeout=120, stdin=subprocess.DEVNULL, **more
+            [DIAG, *words],
+            check=False,
+            env=self.environment(env),
+            capture_output=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+            **more,
         )
         return Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
@@ -105,5 +111,3 @@ def export(tmp_path: Path) -> Path:
     folder = tmp_path / "inputs"
     folder.mkdir()
     return small_export().write(folder / "report.sqlite")
-
-

@@ -135,7 +135,15 @@ def test_an_unreadable_input_is_one_sentence(kind: str, diag: Command, tmp_path:
 
 # ---- names -------------------------------------------------------------------------------------------------------
 
-NAMES = [b"a b.sqlite", "é漢.sqlite".encode(), b"new\nline.sqlite", b"caf\xe9.sqlite", b"a?b#c%41&d='e\".sqlite", b"-x", b"n" * 250]
+NAMES = [
+    b"a b.sqlite",
+    "é漢.sqlite".encode(),
+    b"new\nline.sqlite",
+    b"caf\xe9.sqlite",
+    b"a?b#c%41&d='e\".sqlite",
+    b"-x",
+    b"n" * 250,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -153,7 +161,8 @@ def test_any_file_name_will_do(name: bytes, options: tuple[str, ...], diag: Comm
 
 
 def test_content_decides_and_not_the_name(diag: Command, tmp_path: Path) -> None:
-    plain = json.dumps({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 9, "pid": 1, "tid": 1}]})
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 9, "pid": 1, "tid": 1}
+    plain = json.dumps({"traceEvents": [event]})
     (tmp_path / "plain.json.gz").write_text(plain)
     (tmp_path / "packed.json").write_bytes(gzip.compress(plain.encode()))
     small_export().write(tmp_path / "export.nsys-rep")

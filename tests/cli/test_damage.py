@@ -136,7 +136,7 @@ def test_the_same_odd_value_everywhere(value: int | None, tmp_path: Path) -> Non
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             names = [row[1] for row in db.execute(f'PRAGMA table_info("{table}")')]
-            db.execute(f'CREATE TABLE odd ({", ".join(f"{chr(34)}{name}{chr(34)}" for name in names)})')
+            db.execute(f"CREATE TABLE odd ({', '.join(f'{chr(34)}{name}{chr(34)}' for name in names)})")
             db.execute(f"INSERT INTO odd VALUES ({', '.join('?' for _ in names)})", [value] * len(names))
             db.execute(f'DROP TABLE "{table}"')
             db.execute(f'ALTER TABLE odd RENAME TO "{table}"')

@@ -1,0 +1,200 @@
+"""What the launching thread did while the device waited for it, told from all that was captured of the thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from diag.model import units
+from diag.rules import activities
+from diag.rules.activities import Activity, SampleShare
+from diag.rules.finding import Evidence
+from diag.timeline.explain import RangeCover, cover_by_ranges
+from diag.timeline.host import HostThread, ThreadStates, states_within
+from diag.timeline.idle import IdleAccount
+from diag.timeline.intervals import Intervals
+from diag.timeline.trace import Trace
+
+LEAST_SAMPLE_SHARE = 0.2
+"""An activity or function is named by samples only if every fifth of them tells it; others may be unresolved."""
+
+
+@dataclass(frozen=True)
+class Bystander:
+    """Another thread whose OS call covers most of the idle time: tempting to blame, but nothing waits for it."""
+
+    tid: int
+    call: str
+    share_of_idle: float
+
+
+@dataclass(frozen=True, eq=False)
+class HostStory:
+    """The host-late time of the thread that most of it belongs to."""
+
+    thread: HostThread
+    idle: Intervals  # of the device
+    late: Intervals  # the thread's part of it
+    states: ThreadStates  # partition of `late`
+    covers: Sequence[RangeCover]  # ranges that explain `late`, the best first
+    sampled: Sequence[SampleShare]  # activities while running
+    function: tuple[str, float] | None  # most sampled leaf while running, and its share of the samples
+    os_calls: Sequence[tuple[str, int]]
+    synchronising_ns: int
+    bystander: Bystander | None
+
+    @property
+    def where(self) -> str | None:
+        """The range pattern that covers at least half of the host-late time."""
+        most = max(self.covers, key=lambda cover: cover.covered_ns, default=None)
+        return most.pattern if most and 2 * most.covered_ns >= self.late.measure_ns else None
+
+    @property
+    def sampled_activity(self) -> Activity | None:
+        tells = self.sampled and self.sampled[0].share >= LEAST_SAMPLE_SHARE
+        return self.sampled[0].activity if tells else None
+
+    @property
+    def activity(self) -> Activity | None:
+        """What the thread was busy with, by its samples or else by the name of a range that fits."""
+        named = (activities.activity_of_range(cover.pattern) for cover in self.covers)
+        return self.sampled_activity or next((activity for activity in named if activity), None)
+
+    @property
+    def title(self) -> str:
+        if self.sampled_activity:
+            place = f" in '{self.where}'" if self.where else ""
+            return f"GPU starved by the host, {self.sampled_activity.label}{place}"
+        if self.where is None:
+            return "GPU starved: the host launches too late"
+        named = activities.activity_of_range(self.where)
+        return f"GPU starved by {named.label}" if named else f"GPU starved by the host inside '{self.where}'"
+
+    def sentences(self) -> Iterator[str]:
+        yield self._long_gaps()
+        for cover in self.covers:
+            if (activity := activities.activity_of_range(cover.pattern)) is not None:
+                label = activity.label[:1].upper() + activity.label[1:]
+                covered = units.time((cover.ranges & self.idle).measure_ns)
+                yield f"{label} ('{cover.pattern}') covers {covered} of the {units.time(self.idle.measure_ns)}."
+        if self.sampled_activity:
+            top = self.sampled[0]
+            yield (
+                f"The launching thread {self.thread.tid} was {top.activity.label} there "
+                f"({top.count} of {top.of} samples: {', '.join(top.symbols)})."
+            )
+        elif self.function and self.function[1] >= LEAST_SAMPLE_SHARE:
+            yield f"{units.share(self.function[1])} of the launching thread's samples there are in {self.function[0]}."
+        yield from self._not_the_cause()
+
+    def _long_gaps(self) -> str:
+        gaps = longest_gaps(self.idle)
+        inside = ""
+        if self.covers:
+            share = (self.covers[0].ranges & gaps).measure_ns / gaps.measure_ns
+            inside = f", {units.share(share)} of it inside '{self.covers[0].pattern}'"
+        return (
+            f"{units.count(len(gaps), 'gap')} of {units.time(int(gaps.lengths_ns.min()))} or longer "
+            f"{'makes' if len(gaps) == 1 else 'make'} {units.time(gaps.measure_ns)}{inside}."
+        )
+
+    def _not_the_cause(self) -> Iterator[str]:
+        waits = [f"synchronisation {units.time(self.synchronising_ns)}"] if self.synchronising_ns else []
+        waits += [f"{name}() {units.time(ns)}" for name, ns in self.os_calls[:1]]
+        if 2 * self.states.running.measure_ns >= self.late.measure_ns:
+            yield f"It was hardly waiting: {', '.join(waits)}." if waits else "It was not waiting for the device."
+        elif waits:
+            yield f"Of it: {', '.join(waits)}."
+        if self.bystander:
+            yield (
+                f"{self.bystander.call}() of thread {self.bystander.tid} covers "
+                f"{units.share(self.bystander.share_of_idle)} of the idle time too, "
+                "but nothing shows the launching thread waiting for it."
+            )
+
+    def evidence(self) -> Iterator[Evidence]:
+        by_state = f"host-late time of thread {self.thread.tid} by its state"
+        if self.thread.off_cpu is not None:
+            yield Evidence("host late: off the CPU", self.states.off_cpu.measure_ns, "ns", by_state)
+        for label, time in (
+            ("host late: in CUDA calls", self.states.cuda_call),
+            ("host late: in OS calls", self.states.os_call),
+            ("host late: running", self.states.running),
+        ):
+            if time:
+                yield Evidence(label, time.measure_ns, "ns", by_state)
+        synchronising = "host-late time inside synchronising CUDA calls"
+        yield Evidence("host late: synchronising", self.synchronising_ns, "ns", synchronising)
+        for cover in self.covers:
+            inside_ns = (cover.ranges & self.idle).measure_ns
+            formula = f"idle time covered by {cover.count} ranges of the launching thread"
+            yield Evidence(f"idle inside '{cover.pattern}'", inside_ns, "ns", formula)
+        for name, ns in self.os_calls:
+            yield Evidence(f"in {name}()", ns, "ns", f"host-late time of thread {self.thread.tid} inside this OS call")
+        for sampled in self.sampled[:3]:
+            samples = f"{sampled.count} of {sampled.of} samples"
+            yield Evidence(f"samples {sampled.activity.label}", sampled.share, "share", samples)
+
+    def next_steps(self) -> Iterator[str]:
+        if self.activity:
+            yield self.activity.do
+        if self.covers:
+            yield (
+                f"Overlap '{self.covers[0].pattern}' with the device: launch the next step first, "
+                "or do this work in another thread or process."
+            )
+        else:
+            yield "Put NVTX ranges around the phases of the host loop, so that the gaps get names."
+        if not self.sampled and not self.function:
+            yield "See which code it is: nsys profile --sample=process-tree (or py-spy for Python)."
+
+    @property
+    def refute(self) -> str:
+        if self.covers:
+            return (
+                f"Take the work out of '{self.covers[0].pattern}' for one run: if the gaps stay, it was not the cause."
+            )
+        return (
+            "Launch the same work ahead of time, or replay it as a CUDA graph: if the gaps stay, it was not the host."
+        )
+
+
+def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory | None:
+    """The story of an idle account's host-late time; None when it has none."""
+    if account.latest_thread is None or not account.host_late:
+        return None
+    thread = trace.threads[account.latest_thread]
+    late = account.host_late_of[thread.thread_id]
+    states = states_within(thread, late)
+    return HostStory(
+        thread=thread,
+        idle=account.idle,
+        late=late,
+        states=states,
+        covers=cover_by_ranges(thread, late, least_share=named_share),
+        sampled=activities.sampled_activities(trace.case, thread, states.running),
+        function=activities.most_sampled_function(trace.case, thread, states.running),
+        os_calls=activities.longest_os_calls(trace.case, thread, late),
+        synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
+        bystander=_bystander(trace, thread, account.idle),
+    )
+
+
+def _bystander(trace: Trace, launching: HostThread, idle: Intervals) -> Bystander | None:
+    found = []
+    for thread in trace.threads.values():
+        if thread.process_id == launching.process_id and thread is not launching:
+            for call, ns in activities.longest_os_calls(trace.case, thread, idle, most=1):
+                found.append(Bystander(thread.tid, call, ns / idle.measure_ns))
+    most = max(found, key=lambda bystander: bystander.share_of_idle, default=None)
+    return most if most and most.share_of_idle >= 0.5 else None
+
+
+def longest_gaps(idle: Intervals) -> Intervals:
+    """The gaps no shorter than the largest power of ten (in ns) that still leaves nine tenths of the idle time."""
+    lengths = idle.lengths_ns
+    for exponent in range(10, 0, -1):
+        long = lengths >= 10**exponent
+        if lengths[long].sum() >= 0.9 * lengths.sum():
+            return Intervals(idle.starts_ns[long], idle.ends_ns[long])
+    return idle

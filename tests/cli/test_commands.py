@@ -1,0 +1,339 @@
+"""What each verb promises: help, streams, statuses, options, the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from diag.cli.verbs import app
+from tests.cli.conftest import DIAG, Command, snapshot
+
+VERBS = sorted(str(command.name) for command in app.registered_commands)
+FORMATS = ("text", "json", "markdown")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example(verb: str, diag: Command) -> None:
+    shown = diag(verb, "--help").is_quiet_success()
+    assert f"Example: diag {verb} " in shown
+    assert diag(verb, "-h").is_quiet_success() == shown
+
+
+def test_wrong_words_are_wrong_usage(diag: Command, export: Path) -> None:
+    for words in (["nonsense"], ["report", "--nonsense"], ["report", export, "--top", "0"], ["report"], ["query"]):
+        ran = diag(*words)
+        assert (ran.status, ran.out) == (2, "")
+        assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_nothing_but_text_in_a_pipe(output_format: str, diag: Command, export: Path) -> None:
+    shown = diag("report", export, "--format", output_format, env={"FORCE_COLOR": "1"}).is_quiet_success()
+    assert "\x1b" not in shown
+    assert shown.endswith("\n")
+    if output_format == "text":
+        assert max(map(_cells, shown.splitlines())) <= 80
+    if output_format == "json":
+        assert json.loads(shown)["schema"] == "diag.report/1"
+
+
+def _cells(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
+
+
+def test_a_terminal_has_colours_unless_it_wants_none(diag: Command, export: Path) -> None:
+    import pty
+
+    def shown(**env: str) -> bytes:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [DIAG, "report", export], env=diag.environment({"TERM": "xterm", **env}), stdout=theirs, stderr=theirs
+        )
+        import os
+
+        os.close(theirs)
+        parts = []
+        try:
+            while part := os.read(ours, 65536):
+                parts.append(part)
+        except OSError:
+            pass
+        os.close(ours)
+        assert process.wait() == 0
+        return b"".join(parts)
+
+    assert b"\x1b[" in shown()
+    assert b"\x1b[" not in shown(NO_COLOR="1")
+    assert b"\x1b[" not in shown(TERM="dumb")
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_the_same_bytes_every_time(output_format: str, diag: Command, export: Path, tmp_path: Path) -> None:
+    words = ("report", export, "--format", output_format)
+    first = diag(*words, env={"PYTHONHASHSEED": "1"}).is_quiet_success()
+    for seed in ("1", "2", "77"):
+        assert diag(*words, env={"PYTHONHASHSEED": seed}).is_quiet_success() == first
+        assert diag(*words, "--no-cache", env={"PYTHONHASHSEED": seed}).is_quiet_success() == first
+    fresh = Command(tmp_path / "fresh")
+    assert fresh(*words, env={"TZ": "Asia/Tokyo", "LANG": "C", "LC_ALL": "C"}).is_quiet_success() == first
+
+
+def test_a_stream_that_is_not_utf8(diag: Command, export: Path) -> None:
+    for encoding in ("ascii", "latin-1"):
+        ran = subprocess.run(
+            [DIAG, "report", export],
+            env=diag.environment({"PYTHONIOENCODING": encoding}),
+            capture_output=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert ran.stdout.decode(encoding)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream(closed: str, diag: Command, export: Path) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", f'"$0" report "$1" {closed}', DIAG, export],
+        env=diag.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("report", "--format", "json"), ("query", "SELECT a.* FROM gpu_op a, gpu_op b", "--format", "csv"), ("explain",)],
+    ids=lambda words: words[0],
+)
+def test_a_reader_who_has_seen_enough(words: tuple[str, ...], diag: Command, export: Path) -> None:
+    inputs = [] if words[0] == "explain" else [export]
+    process = diag.start(words[0], *inputs, *words[1:])
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 0
+
+
+# ---- status --------------------------------------------------------------------------------------------------------
+
+
+def test_fail_on(diag: Command, export: Path) -> None:
+    report = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    severities = ["info", "warning", "critical"]
+    worst = max(severities.index(finding["severity"]) for finding in report["findings"])
+    for rank, severity in enumerate(severities):
+        ran = diag("report", export, "--format", "json", "--fail-on", severity)
+        assert ran.status == int(worst >= rank)
+        assert json.loads(ran.out) == report
+        assert ran.err == ""
+    assert diag("report", export, "--fail-on", "never").status == 0
+
+
+def test_nothing_could_be_told(diag: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text('{"traceEvents": [], "deviceProperties": []}')
+    ran = diag("report", trace, "--format", "json")
+    assert ran.status == 4
+    assert ran.err.startswith("diag: Nothing could be told")
+    assert json.loads(ran.out)["findings"] == []
+
+
+def test_a_trace_cut_in_the_middle_says_so(diag: Command, tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": f"op{i}", "ts": 10 * i, "dur": 5, "pid": 1, "tid": 1} for i in range(90)
+    ]
+    text = json.dumps({"traceEvents": events})
+    path = tmp_path / "cut.json"
+    path.write_text(text[: len(text) // 2])
+    report = json.loads(diag("report", path, "--format", "json").out)
+    assert any("cut" in note or "end" in note for note in report["sources"][0]["notes"]), report["sources"]
+
+
+# ---- scope ---------------------------------------------------------------------------------------------------------
+
+
+def test_window_and_range(diag: Command, export: Path) -> None:
+    whole = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    for words in (("--window", "0us:20us"), ("--range", "step", "--window", ":20us")):
+        part = json.loads(diag("report", export, "--format", "json", *words).is_quiet_success())
+        assert 0 < part["devices"][0]["n_kernels"] < whole["devices"][0]["n_kernels"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--window", "5"),
+        ("--window", ""),
+        ("--window", "2s:1s"),
+        ("--window", "1s:1s"),
+        ("--window", "-1s:2s"),
+        ("--window", "1s:2s:3s"),
+        ("--window", "infs:"),
+        ("--window", "9" * 400 + "s:"),
+        ("--window", "500s:600s"),
+        ("--range", "no such range"),
+        ("--range", ""),
+        ("--thresholds", "none.toml"),
+        ("--thresholds", "/"),
+        ("--thresholds", "/dev/null/x"),
+        ("--max-size", ""),
+        ("--max-size", "-1"),
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_wrong_scopes_are_wrong_usage(words: tuple[str, ...], diag: Command, export: Path) -> None:
+    diag("report", export, *words).is_one_sentence(2)
+    assert not diag.leftovers()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["idle.gpu"]\nnone = 1',
+        '["idle.gpu"]\nshare = "much"',
+        '["no.rule"]\nshare = 1',
+        "idle = [",
+        "share = 1",
+        "\x00",
+    ],
+)
+def test_wrong_thresholds_are_wrong_usage(text: str, diag: Command, export: Path, tmp_path: Path) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text(text)
+    diag("report", export, "--thresholds", file).is_one_sentence(2)
+
+
+def test_thresholds_change_what_fires(diag: Command, export: Path, tmp_path: Path) -> None:
+    before = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    fired = before["findings"][0]["rule"]
+    listing = diag("explain", "thresholds").is_quiet_success()
+    names = re.findall(rf"{re.escape(fired)}\W+(\w+)", listing)
+    assert names, listing
+    file = tmp_path / "limits.toml"
+    for name in names:
+        file.write_text(f'["{fired}"]\n{name} = 1e9\n')
+        shown = diag("report", export, "--format", "json", "--thresholds", file)
+        if shown.status == 0 and fired not in [finding["rule"] for finding in json.loads(shown.out)["findings"]]:
+            return
+    pytest.fail(f"no threshold of {fired} silences it: {names}")
+
+
+def test_top(diag: Command, export: Path) -> None:
+    assert len(diag("report", export, "--top", "1").out.splitlines()) < len(diag("report", export).out.splitlines())
+
+
+def test_two_sources_of_two_kinds(diag: Command, export: Path) -> None:
+    trace = export.with_name("rank0.json")
+    events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": 1, "pid": 1, "tid": 1} for i in range(50)]
+    trace.write_text(json.dumps({"traceEvents": events}))
+    for output_format in FORMATS:
+        shown = diag("report", export, trace, "--format", output_format).is_quiet_success()
+        assert "rank0.json" in shown
+        assert "report.sqlite" in shown
+
+
+# ---- query ---------------------------------------------------------------------------------------------------------
+
+
+def test_query_formats(diag: Command, export: Path) -> None:
+    sql = "SELECT kind, COUNT(*) AS n, NULL AS none, x'00ff' AS raw, 'ä,\"' AS text FROM gpu_op GROUP BY 1 ORDER BY 1"
+    rows = json.loads(diag("query", export, sql, "--format", "json").is_quiet_success())
+    assert rows[1] == {"kind": "kernel", "n": 40, "none": None, "raw": "00ff", "text": 'ä,"'}
+    assert diag("query", export, sql, "--format", "csv").is_quiet_success() == (
+        'kind,n,none,raw,text\ncopy,1,,00ff,"ä,"""\nkernel,40,,00ff,"ä,"""\n'
+    )
+    assert "(2 bytes)" in diag("query", export, sql).is_quiet_success()
+
+
+def test_query_lists_the_tables_and_the_export(diag: Command, export: Path) -> None:
+    assert "gpu_op" in diag("query", export).is_quiet_success()
+    sql = "SELECT COUNT(*) FROM source1.CUPTI_ACTIVITY_KIND_KERNEL"
+    assert diag("query", export, sql, "-f", "csv").is_quiet_success() == "COUNT(*)\n40\n"
+    sql = "SELECT key FROM source, json_each(source.capabilities) WHERE key = 'kernel'"
+    assert diag("query", export, sql, "-f", "csv").is_quiet_success() == "key\nkernel\n"
+    assert "start_ns" in diag("query", export, "PRAGMA table_info(gpu_op)").is_quiet_success()
+
+
+def test_query_json_is_json_whatever_the_values(diag: Command, export: Path) -> None:
+    sql = "SELECT 9e999 AS a, -9e999 AS a, 1 AS a_2, 9223372036854775807 AS big"
+    (row,) = json.loads(diag("query", export, sql, "-f", "json").is_quiet_success(), parse_constant=pytest.fail)
+    assert list(row.values()) == ["inf", "-inf", 1, 2**63 - 1]
+
+
+FORBIDDEN = (
+    "DELETE FROM gpu_op",
+    "UPDATE source SET path = ''",
+    "INSERT INTO source_note VALUES (1, 'x')",
+    "DROP TABLE gpu_op",
+    "CREATE TABLE t (a)",
+    "CREATE TEMP TABLE t (a)",
+    "ATTACH 'stolen.sqlite' AS stolen",
+    "DETACH source1",
+    "VACUUM INTO 'stolen.sqlite'",
+    "PRAGMA writable_schema = 1",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA query_only = 0",
+    "SELECT load_extension('evil.so')",
+    "SELECT readfile('/etc/hostname')",
+    "SELECT writefile('stolen.txt', 'x')",
+    "SELECT * FROM pragma_journal_mode",
+    "BEGIN",
+    "SELECT 1; DELETE FROM gpu_op",
+    "SELECT * FROM nowhere",
+    "SELEC",
+    " -- nothing",
+)
+
+
+@pytest.mark.parametrize("sql", FORBIDDEN)
+def test_query_only_reads(sql: str, diag: Command, export: Path, tmp_path: Path) -> None:
+    before = snapshot(tmp_path)
+    diag("query", export, sql, cwd=tmp_path).is_one_sentence(2)
+    assert snapshot(tmp_path) == before
+    assert len(diag.cases()) == 1, "a wrong query is no reason to throw a case away"
+
+
+def test_an_endless_query_can_be_interrupted(diag: Command, export: Path) -> None:
+    diag("query", export).is_quiet_success()
+    process = diag.start(
+        "query", export, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT COUNT(*) FROM n"
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=5)
+    assert (process.returncode, out) == (130, b"")
+    assert err.count(b"\n") == 1
+    assert len(diag.cases()) == 1
+
+
+# ---- explain -------------------------------------------------------------------------------------------------------
+
+
+def test_explain(diag: Command, export: Path) -> None:
+    listing = diag("explain").is_quiet_success()
+    assert "idle.gpu" in listing
+    assert "refute" in diag("explain", "idle.gpu").is_quiet_success().lower()
+    report = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    finding = report["findings"][0]["id"]
+    explained = diag("explain", finding).is_quiet_success()
+    assert diag("explain", finding, export).is_quiet_success() == explained
+    for words in (["F0000000000"], ["F0000000000", export], ["idle"], [""], ["../../etc/passwd"]):
+        diag("explain", *words).is_one_sentence(2)
+
+
+def test_explain_passes_over_damaged_cases(diag: Command, export: Path) -> None:
+    report = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    finding = report["findings"][0]["id"]
+    (whole,) = diag.cases()
+    (diag.cache / "short.diag").write_bytes(b"SQLite format 3\x00")
+    (diag.cache / "torn.diag").write_bytes(whole.read_bytes()[:8192] + bytes(whole.stat().st_size - 8192))
+    diag("explain", finding).is_quiet_success()
