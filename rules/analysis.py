@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -100,8 +101,8 @@ def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
     scope = None
     if options.window:
         start_ns, end_ns = parse_window(options.window)
-        zero_ns = trace.first_event_ns
-        scope = Intervals.single(zero_ns + start_ns, min(zero_ns + end_ns, OPEN_NS))
+        first_ns, last_ns = trace.event_span
+        scope = Intervals.single(first_ns + start_ns, min(first_ns + end_ns, last_ns))
     if options.range_name:
         inside = ranges_named(trace, options.range_name)
         scope = inside if scope is None else scope & inside
@@ -119,6 +120,10 @@ _UNITS_NS: Mapping[str, int] = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)")
 
 
+LATEST_NS = 1 << 61
+"""No trace lasts seventy years; sums of two such times still fit 63 bits."""
+
+
 def parse_window(text: str) -> tuple[int, int]:
     """Start and end in ns of a window like '100ms:2.5s', ':1s' or '3s:'. Raises UsageError.
 
@@ -130,14 +135,14 @@ def parse_window(text: str) -> tuple[int, int]:
         start, end = (_TIME.fullmatch(part.strip()) if part.strip() else None for part in parts)
         if (start or not parts[0].strip()) and (end or not parts[1].strip()):
             start_ns = _nanoseconds(start) if start else 0
-            end_ns = _nanoseconds(end) if end else 1 << 60
-            if start_ns < end_ns:
+            end_ns = _nanoseconds(end) if end else LATEST_NS
+            if start_ns < end_ns <= LATEST_NS:
                 return start_ns, end_ns
     raise UsageError(f"--window {text!r} is not a window. Write START:END with units, for example 100ms:2.5s or 3s:")
 
 
 def _nanoseconds(match: re.Match[str]) -> int:
-    return round(float(match.group(1)) * _UNITS_NS[match.group(2)])
+    return round(Decimal(match.group(1)) * _UNITS_NS[match.group(2)])
 
 
 _LIST_RANGES = "SELECT text FROM name JOIN cpu_range ON name_id = name.id GROUP BY 1"

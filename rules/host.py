@@ -124,6 +124,9 @@ def os_calls(trace: Trace, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(Subject(trace.source.id), "the main thread has no OS runtime calls in the trace")
         return
     window = _window_of(trace, thread)
+    if not window:
+        yield CannotTell(Subject(trace.source.id), "the main thread's events span no time")
+        return
     time = thread.in_os & window
     subject = Subject(trace.source.id, process=trace.process_of(thread.thread_id)[0], window=window.span)
     share = time.measure_ns / window.measure_ns

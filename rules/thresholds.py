@@ -33,7 +33,7 @@ def load(override: Path | None = None) -> dict[str, dict[str, float]]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"The thresholds file {override} cannot be read: {error}.") from error
     for rule, table in changes.items():
-        for name, entry in table.items() if isinstance(table, dict) else ():
+        for name, entry in table.items() if isinstance(table, dict) else [(rule, table)]:
             value = entry.get("value") if isinstance(entry, dict) else entry
             if name not in values.get(rule, {}) or isinstance(value, bool) or not isinstance(value, int | float):
                 raise UsageError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,9 @@ def attach_exports(case: Case) -> list[str]:
     for source_id, path, size_bytes in case.db.execute(_EXPORTS).fetchall():
         file = Path(path)
         if file.is_file() and file.stat().st_size == size_bytes:
-            case.db.execute(f"ATTACH ? AS source{source_id:d}", (sqlite_uri(file, "immutable"),))
-            attached_as.append(f"source{source_id:d}")
+            with suppress(sqlite3.DatabaseError, UnicodeDecodeError):  # damaged since then
+                case.db.execute(f"ATTACH ? AS source{source_id:d}", (sqlite_uri(file, "immutable"),))
+                attached_as.append(f"source{source_id:d}")
     return attached_as
 
 
@@ -349,4 +350,5 @@ def _optional_text(value: object) -> str | None:
 
 
 def _damaged(file: InputFile, error: Exception) -> InputError:
-    return InputError(f"{file.path} is damaged: {error}. Export it again with: nsys export --type sqlite REPORT")
+    what = "a name in it is no text" if isinstance(error, UnicodeDecodeError) else error
+    return InputError(f"{file.path} is damaged: {what}. Export it again with: nsys export --type sqlite REPORT")

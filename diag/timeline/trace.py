@@ -15,7 +15,7 @@ from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals
-from diag.timeline.ranges import Ranges, load_ranges
+from diag.timeline.ranges import OPEN_NS, Ranges, load_ranges
 
 SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
 """CUDA and HIP calls that return only when the device has done what they wait for."""
@@ -112,9 +112,17 @@ class Trace:
         return {(row["process_id"], row["ordinal"]): (row["uuid"], row["name"]) for row in rows}
 
     @cached_property
-    def first_event_ns(self) -> int:
-        """Start of the earliest operation, CUDA call or range; 0 in a source without any."""
-        return int(self.case.value(_FIRST_EVENT, {"source": self.source.id}) or 0)
+    def event_span(self) -> tuple[int, int]:
+        """Start of the earliest and end of the latest operation, CUDA call, range or OS call; (0, 0) without any."""
+        starts, ends = zip(*self.case.db.execute(_EVENT_SPANS, {"source": self.source.id}), strict=True)
+        closed = self.ranges.end_ns[self.ranges.end_ns != OPEN_NS]
+        if len(self.ranges):
+            starts = (*starts, int(self.ranges.start_ns.min()))
+            ends = (*ends, int(np.max(closed, initial=int(self.ranges.start_ns.max()))))
+        return (
+            min((start for start in starts if start is not None), default=0),
+            max((end for end in ends if end is not None), default=0),
+        )
 
     def idle_of(self, device: DeviceTimeline) -> IdleAccount:
         key = (device.process_id, device.device)
@@ -223,11 +231,10 @@ def _rows_of(columns: dict[str, Index], thread_id: int) -> dict[str, Index]:
     return {name: column[first:stop] for name, column in columns.items()}
 
 
-_FIRST_EVENT = """
-    SELECT MIN(start_ns)
-      FROM (SELECT MIN(start_ns) AS start_ns FROM gpu_op WHERE source_id = :source
-            UNION ALL SELECT MIN(start_ns) FROM api_call WHERE source_id = :source
-            UNION ALL SELECT MIN(start_ns) FROM cpu_range WHERE source_id = :source)
+_EVENT_SPANS = """
+    SELECT MIN(start_ns), MAX(end_ns) FROM gpu_op WHERE source_id = :source
+    UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM api_call WHERE source_id = :source
+    UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM os_call WHERE source_id = :source
 """
 _DEVICE_NAMES = """
     SELECT pd.process_id, pd.ordinal, d.uuid, d.name

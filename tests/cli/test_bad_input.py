@@ -147,17 +147,16 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [(), ("--no-cache",), ("--format", "json"), ("--format", "markdown")])
-def test_any_file_name_will_do(name: bytes, options: tuple[str, ...], diag: Command, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    path = small_export().write(Path(os.fsdecode(os.fsencode(tmp_path / "in") + b"/" + name)))
-    before = snapshot(tmp_path)
-    first = diag("report", path, *options).is_quiet_success()
-    assert diag("report", path, *options).is_quiet_success() == first
-    assert snapshot(tmp_path) == before
-    if "json" in options:
-        (source,) = json.loads(first)["sources"]
-        assert source["path"].encode("utf-8", "strict")
+def test_any_file_name_will_do(name: bytes, diag: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = small_export().write(tmp_path / "short.sqlite").rename(folder / os.fsdecode(name))
+    before = snapshot(folder)
+    shown = diag("report", path, "--format", "json").is_quiet_success()
+    assert diag("report", path, "--format", "json", "--no-cache").is_quiet_success() == shown
+    assert snapshot(folder) == before
+    (source,) = json.loads(shown)["sources"]
+    assert source["path"].encode("utf-8", "strict")
 
 
 def test_content_decides_and_not_the_name(diag: Command, tmp_path: Path) -> None:
@@ -257,6 +256,19 @@ def test_a_folder_stands_for_its_traces(diag: Command, export: Path) -> None:
     export.with_suffix(".nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report 2024.6.2.25")
     both = json.loads(diag("report", export.parent, "--format", "json").is_quiet_success())
     assert [Path(source["path"]).name for source in both["sources"]] == ["rank0.json", "report.sqlite"]
+
+
+def test_a_case_beside_other_inputs_is_refused(diag: Command, export: Path, tmp_path: Path) -> None:
+    case = tmp_path / "kept.diag"
+    diag("report", export, "-o", case).is_quiet_success()
+    assert "cannot be mixed" in diag("report", export, case).is_one_sentence(2)
+    assert "cannot be mixed" in diag("report", case, export).is_one_sentence(2)
+
+
+def test_a_case_in_a_folder_is_not_its_input(diag: Command, export: Path) -> None:
+    shown = diag("report", export.parent).is_quiet_success()
+    diag("report", export, "-o", export.with_name("kept.diag")).is_quiet_success()
+    assert diag("report", export.parent).is_quiet_success() == shown
 
 
 def test_one_bad_input_among_good_ones_leaves_nothing(diag: Command, export: Path) -> None:

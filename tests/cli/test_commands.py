@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diag.cli.verbs import app
-from tests.cli.conftest import DIAG, Command, snapshot
+from tests.cli.conftest import DIAG, Command, small_export, snapshot
 
 VERBS = sorted(str(command.name) for command in app.registered_commands)
 FORMATS = ("text", "json", "markdown")
@@ -78,9 +78,8 @@ def test_a_terminal_has_colours_unless_it_wants_none(diag: Command, export: Path
 def test_the_same_bytes_every_time(output_format: str, diag: Command, export: Path, tmp_path: Path) -> None:
     words = ("report", export, "--format", output_format)
     first = diag(*words, env={"PYTHONHASHSEED": "1"}).is_quiet_success()
-    for seed in ("1", "2", "77"):
-        assert diag(*words, env={"PYTHONHASHSEED": seed}).is_quiet_success() == first
-        assert diag(*words, "--no-cache", env={"PYTHONHASHSEED": seed}).is_quiet_success() == first
+    assert diag(*words, env={"PYTHONHASHSEED": "2"}).is_quiet_success() == first
+    assert diag(*words, "--no-cache", env={"PYTHONHASHSEED": "77"}).is_quiet_success() == first
     fresh = Command(tmp_path / "fresh")
     assert fresh(*words, env={"TZ": "Asia/Tokyo", "LANG": "C", "LC_ALL": "C"}).is_quiet_success() == first
 
@@ -295,11 +294,21 @@ FORBIDDEN = (
 
 
 @pytest.mark.parametrize("sql", FORBIDDEN)
-def test_query_only_reads(sql: str, diag: Command, export: Path, tmp_path: Path) -> None:
-    before = snapshot(tmp_path)
-    diag("query", export, sql, cwd=tmp_path).is_one_sentence(2)
-    assert snapshot(tmp_path) == before
+def test_query_only_reads(sql: str, queried: tuple[Command, Path]) -> None:
+    diag, export = queried
+    before = snapshot(export.parent)
+    diag("query", export, sql, cwd=export.parent).is_one_sentence(2)
+    assert snapshot(export.parent) == before
     assert len(diag.cases()) == 1, "a wrong query is no reason to throw a case away"
+
+
+@pytest.fixture(scope="module")
+def queried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Command, Path]:
+    """An export that is in the cache already."""
+    diag = Command(tmp_path_factory.mktemp("cache"))
+    export = small_export().write(tmp_path_factory.mktemp("inputs") / "report.sqlite")
+    diag("query", export).is_quiet_success()
+    return diag, export
 
 
 def test_an_endless_query_can_be_interrupted(diag: Command, export: Path) -> None:

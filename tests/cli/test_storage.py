@@ -50,7 +50,7 @@ def _limited_to(n_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
 
-@pytest.mark.parametrize("limit", [0, 4096, 30_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("limit", [0, 30_000, 1_000_000])
 @pytest.mark.parametrize("options", [(), ("--no-cache",)])
 def test_no_room_for_the_case(limit: int, options: tuple[str, ...], diag: Command, tmp_path: Path) -> None:
     path = _stuffed_export(tmp_path, 60_000)
@@ -188,6 +188,26 @@ def test_a_killed_import_leaves_no_case_and_is_tidied_up(diag: Command, tmp_path
 
     small = small_export().write(tmp_path / "small.sqlite")
     diag("report", small).is_quiet_success()
+    assert not diag.leftovers()
+
+
+def test_an_interrupted_conversion_ends_its_tool(diag: Command, tmp_path: Path) -> None:
+    tool, report, started = tmp_path / "nsys", tmp_path / "run.nsys-rep", tmp_path / "started"
+    tool.write_text(f"""#!/bin/sh
+        if [ "$1" = --version ]; then echo "NVIDIA Nsight Systems version 2099.1.1.1-1v0"; exit; fi
+        echo $$ > {started}; exec sleep 60
+    """)
+    tool.chmod(0o755)
+    report.write_bytes(b"NVIDIA Tegra Profiler Report 2024.6.2.25" + bytes(100))
+    process = diag.start("report", report, env={"DIAG_NSYS": str(tool)})
+    deadline = time.monotonic() + 20
+    while not (started.exists() and started.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.terminate()
+    _, err = process.communicate(timeout=5)
+    assert (process.returncode, err.count(b"\n")) == (128 + signal.SIGTERM, 1)
+    assert not Path("/proc", started.read_text().strip()).exists()
     assert not diag.leftovers()
 
 
