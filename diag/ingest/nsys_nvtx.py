@@ -13,7 +13,7 @@ from diag.ingest.input_file import InputFile
 from diag.ingest.nsys_tables import Export, as_text
 from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
-from diag.store.columns import open_query
+from diag.store.columns import numbers_of, open_query
 from diag.store.names import NUMBER, NUMBER_REPLACEMENT
 from diag.timeline.ranges import KINDS
 
@@ -64,13 +64,13 @@ def _chunk(
 ) -> RangeChunk:
     """With `as_patterns` texts are grouped in Arrow at once, for there may be as many of them as ranges."""
     text = batch.column("text").dictionary_encode()
-    text_index, texts = text.indices.to_numpy().astype(np.int64), text.dictionary
+    text_index, texts = numbers_of(text.indices).astype(np.int64), text.dictionary
     if as_patterns:
         import pyarrow.compute as pc
 
         patterns = pc.replace_substring_regex(texts, pattern=NUMBER, replacement=NUMBER_REPLACEMENT).dictionary_encode()
-        text_index, texts = patterns.indices.to_numpy().astype(np.int64)[text_index], patterns.dictionary
-    numbers = {name: batch.column(name).to_numpy() for name in ("start_ns", "end_ns", "global_tid", "event_type")}
+        text_index, texts = numbers_of(patterns.indices).astype(np.int64)[text_index], patterns.dictionary
+    numbers = {name: numbers_of(batch.column(name)) for name in ("start_ns", "end_ns", "global_tid", "event_type")}
     chunk = RangeChunk(
         thread_id=_translate(numbers["global_tid"], threads),
         start_ns=numbers["start_ns"],
@@ -81,7 +81,7 @@ def _chunk(
     )
     if as_patterns:
         return chunk
-    ends = _translate(batch.column("end_global_tid").to_numpy(), threads)
+    ends = _translate(numbers_of(batch.column("end_global_tid")), threads)
     keys = zip(numbers["global_tid"].tolist(), batch.column("domain").to_pylist(), strict=True)
     return RangeChunk(
         **{name: getattr(chunk, name) for name in ("thread_id", "start_ns", "end_ns", "kind", "text_index", "texts")},

@@ -45,12 +45,17 @@ def _sample(folder: Path) -> Path:
     return export.write(folder / "sample.sqlite")
 
 
+@pytest.fixture(scope="module")
+def whole_export(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return _sample(tmp_path_factory.mktemp("whole")).read_bytes()
+
+
 @pytest.mark.parametrize("tenths", range(10))
-def test_an_export_cut_short(tenths: int, tmp_path: Path) -> None:
-    path = _sample(tmp_path)
-    whole = path.read_bytes()
-    for length in (len(whole) * tenths // 10, len(whole) * tenths // 10 // 4096 * 4096 + 4096):
-        path.write_bytes(whole[:length])
+def test_an_export_cut_short(tenths: int, whole_export: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.sqlite"
+    size = len(whole_export) * tenths // 10
+    for length in (size, size // 4096 * 4096 + 4096):
+        path.write_bytes(whole_export[:length])
         before = snapshot(tmp_path)
         said = _reported(path)
         assert said.startswith((str(path), "{"))
@@ -68,9 +73,9 @@ def _with_noise(content: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_an_export_with_bytes_overwritten(seed: int, tmp_path: Path) -> None:
-    path = _sample(tmp_path)
-    path.write_bytes(_with_noise(path.read_bytes(), seed))
+def test_an_export_with_bytes_overwritten(seed: int, whole_export: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "noisy.sqlite"
+    path.write_bytes(_with_noise(whole_export, seed))
     _reported(path)
 
 
@@ -93,7 +98,7 @@ def whole_case(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "kept.diag").read_bytes()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_case_with_bytes_overwritten(seed: int, whole_case: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kept.diag"
     path.write_bytes(_with_noise(whole_case, seed))
@@ -105,8 +110,8 @@ def test_a_case_with_bytes_overwritten(seed: int, whole_case: bytes, tmp_path: P
 # ---- values ------------------------------------------------------------------------------------------------------
 
 EXTREMES = (-(2**63), -(2**62), -1, 0, 1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1)
-ODD = (None, "text", b"\xff\xfe", 1.5, -1, 2**63 - 1)
-ODDER = (1e300, float("inf"), "12", "", "\x00", *(value for value in EXTREMES if value not in ODD))
+ODD = (None, "text", 1.5, 2**63 - 1)
+ODDER = (b"\xff\xfe", 1e300, float("inf"), "12", "", "\x00", *(value for value in EXTREMES if value not in ODD))
 
 
 @pytest.mark.parametrize("value", [*ODD, *(pytest.param(value, marks=pytest.mark.slow) for value in ODDER)], ids=repr)
