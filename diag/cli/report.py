@@ -81,7 +81,7 @@ def report(
             result = report_of(case, AnalysisOptions(window, range_name, thresholds))
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     write(text if text.endswith("\n") else text + "\n")
-    if not result.findings and not result.clear:
+    if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
     if fail_on is not FailOn.NEVER:
         worst = max((SEVERITIES.index(finding.severity) for finding in result.findings), default=-1)

@@ -17,6 +17,7 @@ from diag.ingest.settled import companions, settled_copy
 from diag.store.cache import Cache, file_digest, identity
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
+from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
 
@@ -59,7 +60,7 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
     """A case that belongs to the user: never written, not even what SQLite would put beside it."""
     with work_folder(cache.folder if cache else None) as folder:
         beside = companions(path)
-        readable = settled_copy(path, beside, folder) if beside else path
+        readable = up_to_date(settled_copy(path, beside, folder) if beside else path, folder)
         with Case.open(readable, "immutable") as case, _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"):
             yield case
 

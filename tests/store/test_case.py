@@ -1,0 +1,136 @@
+"""The case: what it keeps, what it refuses, and how an older one is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from diag.errors import InputError
+from diag.ingest.importer import ImportOptions, open_inputs
+from diag.store import migrations
+from diag.store.case import APPLICATION_ID, SCHEMA_VERSION, Case
+from diag.store.names import pattern_of, short_kernel_name
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Case]:
+    with Case.create(tmp_path / "new.diag") as case:
+        with case.transaction():
+            source = case.add_source(
+                kind="nsys-sqlite", path="a.sqlite", sha256="0", size_bytes=1, time_resolution_ns=1
+            )
+            case.finish_source(source, {"kernel": 0, "api": None}, ["one row was left out"])
+        yield case
+
+
+def test_a_new_case_says_what_it_is(case: Case) -> None:
+    with closing(sqlite3.connect(case.path)) as db:
+        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+def test_nothing_happened_differs_from_not_captured(case: Case) -> None:
+    (source,) = case.sources
+    assert (source.captured("kernel"), source.has("kernel")) == (True, False)
+    assert (source.captured("api"), source.captured("never heard of")) == (False, False)
+    assert case.notes(source.id) == ["one row was left out"]
+
+
+def test_a_frame_holds_a_table_or_view(case: Case) -> None:
+    assert list(case.frame("source")["path"]) == ["a.sqlite"]
+    assert list(case.frame("finding").columns)[:2] == ["fingerprint", "rule"]
+    with pytest.raises(InputError, match=r"no table 'nope'.*gpu_op"):
+        case.frame("nope")
+
+
+def test_names_are_interned_once_with_their_pattern(case: Case) -> None:
+    first = case.intern(["step 1", "step 2", "step 1"])
+    assert case.intern(["step 2", "gemm"])["step 2"] == first["step 2"]
+    assert {case.patterns[i] for i in first.values()} == {"step #"}
+
+
+def test_an_error_inside_a_transaction_leaves_nothing_of_it(case: Case) -> None:
+    def fail() -> None:
+        with case.transaction():
+            case.intern(["lost"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert case.value("SELECT COUNT(*) FROM name WHERE text = 'lost'") == 0
+
+
+def test_columns_arrive_in_the_types_asked_for(case: Case) -> None:
+    columns = case.arrays("SELECT id, size_bytes FROM source", {"id": "i4", "size_bytes": "i8"})
+    assert {name: (str(column.dtype), column.tolist()) for name, column in columns.items()} == {
+        "id": ("int32", [1]),
+        "size_bytes": ("int64", [1]),
+    }
+
+
+def older(case: Case, path: Path) -> Path:
+    """A case as it was before source notes: schema 0, which never was."""
+    path.write_bytes(case.path.read_bytes())
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("DROP TABLE source_note")
+        db.execute("PRAGMA user_version = 0")
+    return path
+
+
+def test_an_older_case_is_brought_up_to_date_on_a_copy(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes_table,) = case.db.execute("SELECT sql FROM sqlite_master WHERE name = 'source_note'").fetchone()
+    monkeypatch.setattr(migrations, "STEPS", {0: notes_table})
+    old = older(case, tmp_path / "old.diag")
+    before = old.read_bytes()
+    with open_inputs([old], ImportOptions(use_cache=False)) as migrated:
+        assert migrated.sources[0].path == "a.sqlite"
+        assert migrated.notes(1) == []
+    assert old.read_bytes() == before
+
+
+def test_a_case_without_a_way_up_says_what_to_do(case: Case, tmp_path: Path) -> None:
+    old = older(case, tmp_path / "old.diag")
+    with (
+        pytest.raises(InputError, match=r"case of schema 0.*Import the original files again"),
+        open_inputs([old], ImportOptions(use_cache=False)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("aten::view, op_id = 314290", "aten::view, op_id = #"),
+        ("ProfilerStep#12", "ProfilerStep#"),
+        ("tensor at 0x7f00, 3 of 4", "tensor at #, # of #"),
+        ("block_3_head_7", "block_#_head_#"),
+        ("train.py(37): step", "train.py(37): step"),
+        ("3D_backbone conv2d", "3D_backbone conv2d"),
+    ],
+)
+def test_patterns(text: str, pattern: str) -> None:
+    assert pattern_of(text) == pattern
+    assert pattern_of(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("demangled", "short"),
+    [
+        ("void at::native::f<4, F<c10::Half>, X<char*, 1> >(int, F)", "f"),
+        ("void (anonymous namespace)::softmax_warp<float>(float*)", "softmax_warp"),
+        (
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+        ),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("", ""),
+    ],
+)
+def test_short_kernel_names(demangled: str, short: str) -> None:
+    assert short_kernel_name(demangled) == short
