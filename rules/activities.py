@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -41,31 +42,32 @@ class SampleShare:
 
 
 @cache
-def activities() -> Sequence[Activity]:
+def activities() -> Mapping[str, Activity]:
+    """By the keys of activities.toml, in its order."""
     tables = tomllib.loads(resources.files("diag.rules").joinpath("activities.toml").read_text("utf-8"))
-    return [
-        Activity(
+    return {
+        key: Activity(
             label=entry["label"],
             do=entry["do"],
             in_symbols=re.compile("|".join(entry["symbols"])),
             in_ranges=re.compile("|".join(entry["ranges"])) if entry["ranges"] else None,
         )
-        for entry in tables.values()
-    ]
+        for key, entry in tables.items()
+    }
 
 
 def data_loader() -> Activity:
-    return activities()[0]
+    return activities()["data_loader"]
 
 
 def activity_of_range(name: str) -> Activity | None:
-    return next((a for a in activities() if a.in_ranges is not None and a.in_ranges.search(name)), None)
+    return next((a for a in activities().values() if a.in_ranges is not None and a.in_ranges.search(name)), None)
 
 
 def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:
     """The activity of a stack (frames leaf first) and the frame that tells it; unresolved addresses tell nothing."""
     for frame in frames:
-        for activity in activities():
+        for activity in activities().values():
             if activity.in_symbols.search(frame):
                 return activity, frame
     return None
@@ -73,47 +75,62 @@ def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:
 
 def sampled_activities(case: Case, thread: HostThread, when: Intervals) -> list[SampleShare]:
     """Activities of the samples that a thread took inside a set of time, most frequent first."""
-    stack_ids = thread.samples.stack_id[when.contains(thread.samples.time_ns)].tolist()
-    frames = _frames(case, set(stack_ids))
+    stacks = _stacks_within(thread, when)
+    frames = _frames(case, stacks)
     counts: Counter[Activity] = Counter()
     symbols: dict[Activity, Counter[str]] = {}
-    for stack_id in stack_ids:
+    for stack_id, n_samples in stacks.items():
         if told := activity_of_stack(frames.get(stack_id, ())):
             activity, symbol = told
-            counts[activity] += 1
-            symbols.setdefault(activity, Counter())[symbol] += 1
+            counts[activity] += n_samples
+            symbols.setdefault(activity, Counter())[symbol] += n_samples
     return [
-        SampleShare(activity, count, len(stack_ids), [symbol for symbol, _ in symbols[activity].most_common(3)])
+        SampleShare(activity, count, stacks.total(), [symbol for symbol, _ in symbols[activity].most_common(3)])
         for activity, count in counts.most_common()
     ]
 
 
-def _frames(case: Case, stack_ids: set[int]) -> Mapping[int, list[str]]:
+def _stacks_within(thread: HostThread, when: Intervals) -> Counter[int]:
+    """How many samples of a thread inside a set of time have each stack."""
+    ids, counts = np.unique(thread.samples.stack_id[when.contains(thread.samples.time_ns)], return_counts=True)
+    return Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
+
+
+def _frames(case: Case, stack_ids: Iterable[int]) -> Mapping[int, list[str]]:
     """Symbols of each stack, leaf first."""
     frames: dict[int, list[str]] = {}
-    for stack_id in stack_ids:
-        rows = case.db.execute(_STACK, (stack_id,))
-        frames[stack_id] = [case.names[symbol_id] for (symbol_id,) in rows]
+    for stack_id, symbol_id in case.db.execute(_STACKS, (json.dumps(list(stack_ids)),)):
+        frames.setdefault(stack_id, []).append(case.names[symbol_id])
     return frames
 
 
 def most_sampled_function(case: Case, thread: HostThread, when: Intervals) -> tuple[str, float] | None:
     """The function that most samples of a thread inside a set of time have as their leaf, and its share of them.
 
-    An unresolved leaf counts for its library; None without samples.
+    None without samples, and where most of them have no stack.
     """
-    stack_ids = thread.samples.stack_id[when.contains(thread.samples.time_ns)].tolist()
-    leaves = Counter(leaf_of(case, stack_id) for stack_id in stack_ids)
+    leaves = leaves_within(case, thread, when)
     ((leaf, count),) = leaves.most_common(1) or [(None, 0)]
-    return None if leaf is None else (leaf, count / len(stack_ids))
+    return None if leaf is None else (leaf, count / leaves.total())
 
 
-def leaf_of(case: Case, stack_id: int) -> str | None:
-    """Function at the leaf of a stack; its library in brackets where the symbol is unresolved; None without a stack."""
-    row = case.db.execute(_LEAF, (stack_id,)).fetchone()
-    symbol, module = row or (None, None)
+def leaves_within(case: Case, thread: HostThread, when: Intervals) -> Counter[str | None]:
+    """How many samples of a thread inside a set of time have each function at their leaf.
+
+    An unresolved function counts for its library, in brackets; None stands for samples without a stack.
+    """
+    stacks = _stacks_within(thread, when)
+    rows = case.db.execute(_LEAVES, (json.dumps(list(stacks)),))
+    names = {stack_id: _leaf_name(symbol, module) for stack_id, symbol, module in rows}
+    leaves: Counter[str | None] = Counter()
+    for stack_id, n_samples in stacks.items():
+        leaves[names.get(stack_id)] += n_samples
+    return leaves
+
+
+def _leaf_name(symbol: str | None, module: str | None) -> str | None:
     if symbol is not None and not symbol.startswith("0x"):
-        return str(symbol)
+        return symbol
     return f"[{PurePosixPath(module).name}]" if module else None
 
 
@@ -137,11 +154,16 @@ def _longest(
     return [(case.names[name_id], total_ns) for name_id, total_ns in ranked[:most] if total_ns > 0]
 
 
-_LEAF = """
-    SELECT s.text, m.text
+_LEAVES = """
+    SELECT k.id, s.text, m.text
       FROM stack k
       LEFT JOIN name s ON s.id = k.symbol_id
       LEFT JOIN name m ON m.id = k.module_id
-     WHERE k.id = ? AND k.depth = 0
+     WHERE k.id IN (SELECT value FROM json_each(?)) AND k.depth = 0
 """
-_STACK = "SELECT symbol_id FROM stack WHERE id = ? AND symbol_id IS NOT NULL ORDER BY depth"
+_STACKS = """
+    SELECT id, symbol_id
+      FROM stack
+     WHERE id IN (SELECT value FROM json_each(?)) AND symbol_id IS NOT NULL
+     ORDER BY id, depth
+"""

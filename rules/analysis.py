@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from diag.errors import UsageError
+from diag.model import units
 from diag.rules import engine, tables, thresholds
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import KernelRow, RangeRow, Report
@@ -35,7 +36,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     """Runs all rules. Raises UsageError when the window or range names nothing in the case."""
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
-    traces = list(_traces(case, options))
+    traces = _traces(case, options)
     answers = [
         answer
         for trace in traces
@@ -85,16 +86,26 @@ def _same_time(a: Finding, b: Finding) -> bool:
 # ---- scope ---------------------------------------------------------------------------------------------------------
 
 
-def _traces(case: Case, options: AnalysisOptions) -> Iterator[Trace]:
-    found = False
-    for source in case.sources:
-        trace = Trace(case, source)
-        scope = _scope(trace, options)
-        found = found or scope is None or bool(scope)
-        yield Trace(case, source, scope) if scope is not None else trace
-    if not found:
-        asked = f"--range {options.range_name!r}" if options.range_name else f"--window {options.window!r}"
-        raise UsageError(f'{asked} matches nothing in this case. See the ranges with: diag query CASE "{_LIST_RANGES}"')
+def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
+    """The sources of the case, narrowed to what was asked for; those without any of it are judged empty."""
+    traces = [Trace(case, source) for source in case.sources]
+    for trace in traces:
+        trace.scope = _scope(trace, options)
+    if traces and all(trace.scope is not None and not trace.scope for trace in traces):
+        raise UsageError(_matches_nothing(traces, options))
+    return traces
+
+
+def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:
+    path = traces[0].source.path
+    if options.range_name and not any(ranges_named(trace, options.range_name) for trace in traces):
+        return (
+            f"No range is called {options.range_name!r}. In a name pattern each number is #, as in 'step #'; "
+            f'list them with: diag query {path} "{_LIST_RANGES}"'
+        )
+    longest_ns = max(end_ns - start_ns for start_ns, end_ns in (trace.event_span for trace in traces))
+    where = f" of the ranges {options.range_name!r}" if options.range_name else ""
+    return f"--window {options.window} holds nothing{where}: the trace is {units.time(longest_ns)} long."
 
 
 def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
@@ -145,4 +156,4 @@ def _nanoseconds(match: re.Match[str]) -> int:
     return round(Decimal(match.group(1)) * _UNITS_NS[match.group(2)])
 
 
-_LIST_RANGES = "SELECT text FROM name JOIN cpu_range ON name_id = name.id GROUP BY 1"
+_LIST_RANGES = "SELECT pattern, COUNT(*) FROM cpu_range JOIN name ON name.id = name_id GROUP BY 1"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from diag.model import units
+from diag.rules import queries
 from diag.rules.engine import device_rule, source_rule, subject_of
 from diag.rules.finding import Answer, Clear, Evidence, Finding, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 
 _LOST = re.compile(r"not all (.+?) events might have been collected|(.*dropped.*|.*lost.*)", re.IGNORECASE)
@@ -64,6 +64,7 @@ def launch_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         return
     n_missing = round(missing * len(device.ops))
     kernel_missing = device.unlaunched_share_of_kernels
+    sql = queries.unlaunched_operations(device)
     yield Finding(
         title="Part of the work was launched out of sight",
         claim=f"{units.share(missing)} of the GPU operations ({n_missing:,} of {len(device.ops):,}; "
@@ -73,17 +74,19 @@ def launch_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         level="info",
         counterfactual="Nothing would be won; the attribution would be complete.",
         evidence=[
-            Evidence("operations without a launching call", n_missing, "count", "no API row with their correlation id"),
-            Evidence("their share", missing, "share", "of all operations in the window"),
-            Evidence("share of kernels", kernel_missing, "share", "of the kernels in the window"),
+            Evidence(
+                "operations without a launching call", n_missing, "count", "no API row with their correlation id", sql
+            ),
+            Evidence("their share", missing, "share", "of all operations in the window", sql),
+            Evidence("share of kernels", kernel_missing, "share", "of the kernels in the window", sql),
         ],
         refute="Capture from before the first launch: if the causes stay the same, the missing part did not matter.",
         next=["Start the capture earlier, or let the device run dry (synchronise) where the capture begins."],
     )
 
 
-@source_rule("capture.profiler_cost", needs=("overhead",))
-def profiler_cost(trace: Trace, limits: Limits) -> Iterator[Answer]:
+@device_rule("capture.profiler_cost", needs=("overhead",))
+def profiler_cost(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
     """What the profiler itself cost.
 
     Asks      What share of a device's window did the profiler spend on its own work in that process?
@@ -94,17 +97,14 @@ def profiler_cost(trace: Trace, limits: Limits) -> Iterator[Answer]:
     Do        Profile fewer kinds of events, or a shorter stretch after warming up.
     Refute    Time the program without the profiler: if it takes as long, this cost was hidden.
     """
-    for device in trace.devices:
-        cost = trace.overhead_of(device.process_id, "profiler") & device.window
-        share = device.share(cost)
-        if share < limits["share"]:
-            yield Clear(subject_of(device))
-            continue
-        yield _costly(device, cost, share)
-
-
-def _costly(device: DeviceTimeline, cost: Intervals, share: float) -> Finding:
-    return Finding(
+    cost = trace.overhead_of(device.process_id, "profiler") & device.window
+    share = device.share(cost)
+    if share < limits["share"]:
+        yield Clear(subject_of(device))
+        return
+    sql = queries.profiler_overheads(device)
+    formula = "union of its overhead rows, cut to the window"
+    yield Finding(
         title="The profiler takes a visible part of the window",
         claim=f"{units.time(cost.measure_ns)} ({units.share(share)}) of the window the profiler flushed buffers or "
         "instrumented code in this process.",
@@ -112,7 +112,7 @@ def _costly(device: DeviceTimeline, cost: Intervals, share: float) -> Finding:
         share=share,
         level="info",
         counterfactual="Without the profiler the run would be up to this much shorter: no gain for the program.",
-        evidence=[Evidence("profiler's own work", cost.measure_ns, "ns", "union of its overhead rows in the window")],
+        evidence=[Evidence("profiler's own work", cost.measure_ns, "ns", formula, sql)],
         refute="Time the program without the profiler: if it takes as long, this cost was hidden.",
         next=["Capture fewer kinds of events, or a shorter stretch after warming up."],
         extent=cost,

@@ -11,30 +11,69 @@ from diag.timeline.trace import Trace
 @dataclass(frozen=True)
 class Fact:
     name: str
-    how: str
-    is_captured: Callable[[Trace], bool]
+    recorded_as: tuple[str, ...]
+    """Capabilities of a source; any of them will do."""
+    nsys: str
+    """How Nsight Systems captures it."""
+    torch: str | None = None
+    """How torch.profiler captures it, or what to use in its place."""
+    is_in_scope: Callable[[Trace], bool] = lambda _: True
+
+    @property
+    def how(self) -> str:
+        return self.nsys if self.torch is None else f"{self.nsys}; {self.torch}"
+
+    def is_captured(self, trace: Trace) -> bool:
+        return any(trace.source.captured(fact) for fact in self.recorded_as) and self.is_in_scope(trace)
 
     def why_not(self, trace: Trace) -> str:
-        if trace.scope is not None and self.is_captured(Trace(trace.case, trace.source)):
+        if trace.scope is not None and any(trace.source.has(fact) for fact in self.recorded_as):
             return f"there are no {self.name} in this part of the trace"
-        return f"{self.name} were not captured ({self.how})"
-
-
-def _captured(*facts: str) -> Callable[[Trace], bool]:
-    return lambda trace: any(trace.source.captured(fact) for fact in facts)
+        how = self.torch if trace.source.kind == "kineto" and self.torch is not None else self.nsys
+        return f"{self.name} were not captured ({how})"
 
 
 FACTS = {
-    "gpu": Fact("GPU operations", "nsys profile --trace=cuda, or ProfilerActivity.CUDA", lambda t: bool(t.devices)),
-    "api": Fact("CUDA API calls", "nsys profile --trace=cuda", _captured("api")),
-    "memory_kind": Fact("memory kinds of copies", "nsys profile --trace=cuda", _captured("memory_kind")),
+    "gpu": Fact(
+        "GPU operations",
+        ("kernel", "copy", "memset", "graph"),
+        "nsys profile --trace=cuda",
+        "torch.profiler with ProfilerActivity.CUDA",
+        lambda trace: bool(trace.devices),
+    ),
+    "api": Fact(
+        "CUDA API calls", ("api",), "nsys profile --trace=cuda", "torch.profiler with ProfilerActivity.CUDA and CPU"
+    ),
+    "memory_kind": Fact(
+        "memory kinds of copies",
+        ("memory_kind",),
+        "nsys profile --trace=cuda",
+        "torch.profiler with ProfilerActivity.CUDA",
+    ),
     "range": Fact(
         "ranges of the host",
-        "nsys profile --trace=nvtx with NVTX ranges in the program, or torch.profiler",
-        _captured("nvtx", "operator", "python", "annotation"),
+        ("nvtx", "operator", "python", "annotation"),
+        "nsys profile --trace=nvtx with NVTX ranges in the program",
+        "torch.profiler with ProfilerActivity.CPU, `with_stack=True` for Python functions, "
+        "`record_function` around phases",
     ),
-    "os_call": Fact("OS runtime calls", "nsys profile --trace=osrt", _captured("os_call")),
-    "cpu_sample": Fact("CPU samples", "nsys profile --sample=process-tree", _captured("cpu_sample")),
-    "overhead": Fact("profiler overheads", "nsys profile --trace=cuda", _captured("overhead")),
-    "diagnostic": Fact("the profiler's own messages", "only Nsight Systems writes them", _captured("diagnostic")),
+    "os_call": Fact(
+        "OS runtime calls",
+        ("os_call",),
+        "nsys profile --trace=osrt",
+        "torch.profiler records none; nsys profile --trace=osrt does",
+    ),
+    "cpu_sample": Fact(
+        "CPU samples",
+        ("cpu_sample",),
+        "nsys profile --sample=process-tree",
+        "torch.profiler takes none; `with_stack=True` records Python functions, py-spy samples them",
+    ),
+    "overhead": Fact(
+        "profiler overheads",
+        ("overhead",),
+        "nsys profile --trace=cuda",
+        "torch.profiler with ProfilerActivity.CUDA",
+    ),
+    "diagnostic": Fact("the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them"),
 }

@@ -82,10 +82,23 @@ class Finding:
         return "F" + hashlib.sha256(repr((self.rule, self.subject)).encode()).hexdigest()[:10]
 
     @property
-    def rank(self) -> tuple[int, float, int, int, str]:
-        """Sort key: what can be won at most, then the share, severity and confidence, then a stable tie-break."""
-        certainty = CONFIDENCES.index(self.confidence)
-        return (-(self.recoverable_ns or 0), -(self.share or 0.0), -SEVERITIES.index(self.severity), certainty, self.id)
+    def recoverable_share(self) -> float:
+        """Recoverable time as a share of the subject's window; 0 where either is not known."""
+        if self.recoverable_ns is None or self.subject.window is None:
+            return 0.0
+        start_ns, end_ns = self.subject.window
+        return self.recoverable_ns / (end_ns - start_ns) if end_ns > start_ns else 0.0
+
+    @property
+    def rank(self) -> tuple[int, float, float, int, str]:
+        """Sort key: severity, then the shares that can be won and that are taken, confidence, a stable tie-break."""
+        return (
+            -SEVERITIES.index(self.severity),
+            -self.recoverable_share,
+            -(self.share or 0.0),
+            CONFIDENCES.index(self.confidence),
+            self.id,
+        )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""What the launching thread did while the device waited for it, told from all that was captured of the thread."""
+"""What the launching threads did while the device waited for them, told from all that was captured of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
@@ -18,6 +18,12 @@ from diag.timeline.trace import Trace
 LEAST_SAMPLE_SHARE = 0.2
 """An activity or function is named by samples only if every fifth of them tells it; others may be unresolved."""
 
+LEAST_TOLD_SHARE = 0.1
+"""Host-late time of other launching threads is told, and not only listed, from this share of the first one's on."""
+
+LEAST_SHOWN_SHARE = 0.05
+"""Activities of fewer samples than this are not even listed."""
+
 
 @dataclass(frozen=True)
 class Bystander:
@@ -30,11 +36,12 @@ class Bystander:
 
 @dataclass(frozen=True, eq=False)
 class HostStory:
-    """The host-late time of the thread that most of it belongs to."""
+    """The host-late time, told of the thread that most of it belongs to."""
 
     thread: HostThread
     idle: Intervals  # of the device
     late: Intervals  # the thread's part of it
+    late_ns_of_others: Mapping[int, int]  # host-late time of the other launching threads, by tid
     states: ThreadStates  # partition of `late`
     covers: Sequence[RangeCover]  # ranges that explain `late`, the best first
     sampled: Sequence[SampleShare]  # activities while running
@@ -42,6 +49,12 @@ class HostStory:
     os_calls: Sequence[tuple[str, int]]
     synchronising_ns: int
     bystander: Bystander | None
+    launches_in_cover: float  # share of the thread's calls that begin inside the first cover
+
+    @property
+    def is_launching_code(self) -> bool:
+        """Whether the range that fits is the code that launches, and not something beside it."""
+        return self.launches_in_cover >= 0.5
 
     @property
     def where(self) -> str | None:
@@ -71,6 +84,12 @@ class HostStory:
         return f"GPU starved by {named.label}" if named else f"GPU starved by the host inside '{self.where}'"
 
     def sentences(self) -> Iterator[str]:
+        if sum(self.late_ns_of_others.values()) >= LEAST_TOLD_SHARE * self.late.measure_ns:
+            yield (
+                f"{units.time(self.late.measure_ns)} of that is on thread {self.thread.tid}, of which the rest speaks; "
+                + ", ".join(f"{units.time(ns)} on thread {tid}" for tid, ns in self.late_ns_of_others.items())
+                + "."
+            )
         yield self._long_gaps()
         for cover in self.covers:
             if (activity := activities.activity_of_range(cover.pattern)) is not None:
@@ -83,9 +102,10 @@ class HostStory:
                 f"The launching thread {self.thread.tid} was {top.activity.label} there "
                 f"({top.count} of {top.of} samples: {', '.join(top.symbols)})."
             )
-        elif self.function and self.function[1] >= LEAST_SAMPLE_SHARE:
-            yield f"{units.share(self.function[1])} of the launching thread's samples there are in {self.function[0]}."
-        yield from self._not_the_cause()
+        elif self.sampled_function:
+            name, share = self.sampled_function
+            yield f"{units.share(share)} of the launching thread's samples there are in {name}."
+        yield from self._waits()
 
     def _long_gaps(self) -> str:
         gaps = longest_gaps(self.idle)
@@ -98,13 +118,11 @@ class HostStory:
             f"{'makes' if len(gaps) == 1 else 'make'} {units.time(gaps.measure_ns)}{inside}."
         )
 
-    def _not_the_cause(self) -> Iterator[str]:
-        waits = [f"synchronisation {units.time(self.synchronising_ns)}"] if self.synchronising_ns else []
-        waits += [f"{name}() {units.time(ns)}" for name, ns in self.os_calls[:1]]
-        if 2 * self.states.running.measure_ns >= self.late.measure_ns:
-            yield f"It was hardly waiting: {', '.join(waits)}." if waits else "It was not waiting for the device."
-        elif waits:
-            yield f"Of it: {', '.join(waits)}."
+    def _waits(self) -> Iterator[str]:
+        waits = [f"synchronisation takes {units.time(self.synchronising_ns)}"] if self.synchronising_ns else []
+        waits += [f"{name}() takes {units.time(ns)}" for name, ns in self.os_calls[:1]]
+        if waits:
+            yield f"Of thread {self.thread.tid}'s part, {', '.join(waits)}."
         if self.bystander:
             yield (
                 f"{self.bystander.call}() of thread {self.bystander.tid} covers "
@@ -112,14 +130,24 @@ class HostStory:
                 "but nothing shows the launching thread waiting for it."
             )
 
+    @property
+    def sampled_function(self) -> tuple[str, float] | None:
+        tells = self.function and self.function[1] >= LEAST_SAMPLE_SHARE
+        return self.function if tells else None
+
     def evidence(self) -> Iterator[Evidence]:
+        for tid, ns in self.late_ns_of_others.items():
+            yield Evidence(f"host late: thread {tid}", ns, "ns", "host-late time of this launching thread")
         by_state = f"host-late time of thread {self.thread.tid} by its state"
+        if self.thread.off_cpu is None:
+            by_state += "; context switches were not captured"
         if self.thread.off_cpu is not None:
             yield Evidence("host late: off the CPU", self.states.off_cpu.measure_ns, "ns", by_state)
+        rest = "running" if self.thread.off_cpu is not None else "running or waiting"
         for label, time in (
             ("host late: in CUDA calls", self.states.cuda_call),
             ("host late: in OS calls", self.states.os_call),
-            ("host late: running", self.states.running),
+            (f"host late: {rest}", self.states.running),
         ):
             if time:
                 yield Evidence(label, time.measure_ns, "ns", by_state)
@@ -131,29 +159,38 @@ class HostStory:
             yield Evidence(f"idle inside '{cover.pattern}'", inside_ns, "ns", formula)
         for name, ns in self.os_calls:
             yield Evidence(f"in {name}()", ns, "ns", f"host-late time of thread {self.thread.tid} inside this OS call")
-        for sampled in self.sampled[:3]:
-            samples = f"{sampled.count} of {sampled.of} samples"
-            yield Evidence(f"samples {sampled.activity.label}", sampled.share, "share", samples)
+        for sampled in self.sampled:
+            if sampled.share >= LEAST_SHOWN_SHARE:
+                samples = f"{sampled.count} of {sampled.of} samples"
+                yield Evidence(f"samples {sampled.activity.label}", sampled.share, "share", samples)
+        if self.function:
+            yield Evidence(f"samples in {self.function[0]}", self.function[1], "share", "samples with this leaf")
 
     def next_steps(self) -> Iterator[str]:
         if self.activity:
             yield self.activity.do
-        if self.covers:
+        if self.where is None:
+            if self.sampled_function:
+                yield f"Make {self.sampled_function[0]} cheaper, or move it off the launching thread."
+            else:
+                yield "Put ranges (NVTX, record_function) around the phases of the host loop: then the gaps get names."
+        elif self.is_launching_code:
             yield (
-                f"Overlap '{self.covers[0].pattern}' with the device: launch the next step first, "
-                "or do this work in another thread or process."
+                f"'{self.where}' is the code that launches: look inside it, launch less often (compile, fuse, CUDA "
+                "graphs), or let it run ahead of the device."
             )
         else:
-            yield "Put NVTX ranges around the phases of the host loop, so that the gaps get names."
+            yield (
+                f"Overlap '{self.where}' with the device: launch the next step first, "
+                "or do this work in another thread or process."
+            )
         if not self.sampled and not self.function:
-            yield "See which code it is: nsys profile --sample=process-tree (or py-spy for Python)."
+            yield "See which code it is: sample its stacks (nsys --sample=process-tree, or py-spy for Python)."
 
     @property
     def refute(self) -> str:
-        if self.covers:
-            return (
-                f"Take the work out of '{self.covers[0].pattern}' for one run: if the gaps stay, it was not the cause."
-            )
+        if self.where is not None and not self.is_launching_code:
+            return f"Take the work out of '{self.where}' for one run: if the gaps stay, it was not the cause."
         return (
             "Launch the same work ahead of time, or replay it as a CUDA graph: if the gaps stay, it was not the host."
         )
@@ -166,17 +203,23 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     thread = trace.threads[account.latest_thread]
     late = account.host_late_of[thread.thread_id]
     states = states_within(thread, late)
+    covers = cover_by_ranges(thread, late, least_share=named_share)
+    others = {
+        trace.threads[i].tid: part.measure_ns for i, part in account.host_late_of.items() if i != thread.thread_id
+    }
     return HostStory(
         thread=thread,
         idle=account.idle,
         late=late,
+        late_ns_of_others=dict(sorted(others.items(), key=lambda item: -item[1])),
         states=states,
-        covers=cover_by_ranges(thread, late, least_share=named_share),
+        covers=covers,
         sampled=activities.sampled_activities(trace.case, thread, states.running),
         function=activities.most_sampled_function(trace.case, thread, states.running),
         os_calls=activities.longest_os_calls(trace.case, thread, late),
         synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
         bystander=_bystander(trace, thread, account.idle),
+        launches_in_cover=float(covers[0].ranges.contains(thread.calls.start_ns).mean()) if covers else 0.0,
     )
 
 

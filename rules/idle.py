@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
 from diag.rules import host_story
 from diag.rules.engine import device_rule, subject_of
-from diag.rules.finding import Answer, Clear, Evidence, Finding
+from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence, Finding
 from diag.rules.host_story import HostStory
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
@@ -22,11 +22,12 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
     """The GPU idles, and why.
 
     Asks      What share of the window has no work on the device, and what was the host doing meanwhile?
-    Decides   idle = window - union(kernels, copies, memsets, graph launches). Each idle nanosecond gets one cause: for
-              a gap [e, s) ended by an operation whose launching call L began at L.start, [e, min(L.start, s)) is *host
-              late*; the rest is *launch latency* if L.start >= e, else *device side*; without L *not captured*.
-              Host-late time is divided by the launching thread's own state (off the CPU, in a CUDA call, in an OS call,
-              running) and laid over its ranges and samples. Fires at `share`.
+    Decides   idle = window - union(kernels, copies, memsets, graph launches), less the time in which another process
+              used the same hardware. Each idle nanosecond gets one cause: for a gap [e, s) ended by an operation whose
+              launching call L began at L.start, [e, min(L.start, s)) is *host late*; the rest is *launch latency* if
+              L.start >= e, else *device side*; without L *not captured*. Host-late time is divided by the launching
+              thread's own state (off the CPU, in a CUDA call, in an OS call, running) and laid over its ranges and
+              samples. Fires at `share`.
     Matters   An idle device does nothing for its price; host-late time is work that could overlap with the device.
     Do        Do what the named range or function says: prefetch, move input and output to another thread, launch ahead,
               use CUDA graphs when the gaps are many and short.
@@ -38,7 +39,8 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         yield Clear(subject_of(device))
         return
     story = host_story.tell(trace, account, named_share=limits["named_share"])
-    cause, time = max(((cause, cause.time_in(account)) for cause in CAUSES), key=lambda pair: pair[1].measure_ns)
+    ranked = sorted(CAUSES, key=lambda cause: -cause.time_in(account).measure_ns)
+    cause, time = ranked[0], ranked[0].time_in(account)
     told = story if cause is HOST_LATE else None
     yield Finding(
         title=told.title if told else cause.title,
@@ -46,7 +48,7 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         subject=subject_of(device),
         share=share,
         recoverable_ns=time.measure_ns if cause.can_be_won else None,
-        confidence="high" if account.not_captured.measure_ns < 0.1 * account.idle.measure_ns else "medium",
+        confidence=_confidence(account, [each.time_in(account).measure_ns for each in ranked]),
         counterfactual=f"Without this part ({cause.name}) the window would be at most {units.time(time.measure_ns)} "
         f"({units.share(device.share(time))}) shorter.",
         evidence=[*_evidence(trace, device, account), *(story.evidence() if story else ())],
@@ -54,6 +56,47 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         next=list(told.next_steps()) if told else [cause.next],
         extent=time,
     )
+
+
+@device_rule("idle.shared")
+def shared_hardware(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
+    """Another process used the hardware while this one did not.
+
+    Asks      How much of the time in which this process leaves its device alone does another process use it?
+    Decides   (window - own work) and the work of other processes on hardware with the same UUID; fires at `share`.
+    Matters   It is not idle time: the hardware was busy. But each process waits longer while the other one runs.
+    Do        Give each process a device of its own, or share it deliberately (MPS, MIG).
+    Refute    Run this process alone: if its gaps stay as long, the other one did not matter.
+    """
+    if device.uuid is None:
+        yield CannotTell(subject_of(device), "which hardware the device is: the trace has no UUID for it")
+        return
+    shared = trace.idle_of(device).other_process
+    share = device.share(shared)
+    if share < limits["share"]:
+        yield Clear(subject_of(device))
+        return
+    rows = _OPERATIONS.format(source=device.source_id, process=device.process_id, device=device.device)
+    yield Finding(
+        title="Another process uses the same GPU in between",
+        claim=f"For {units.time(shared.measure_ns)} ({units.share(share)} of the window) this process left the GPU "
+        "alone while another process used it. That is no idle time.",
+        subject=subject_of(device),
+        share=share,
+        level="info",
+        counterfactual="What each process would win alone, a shared timeline cannot tell.",
+        evidence=[Evidence("used by another process", shared.measure_ns, "ns", "others' work - own work", rows)],
+        refute="Run this process alone: if its gaps stay as long, the other one did not matter.",
+        next=["Give each process a device of its own, or share it deliberately (MPS, MIG)."],
+        extent=shared,
+    )
+
+
+def _confidence(account: IdleAccount, ranked_ns: Sequence[int]) -> Confidence:
+    """High only when nearly all gaps have a cause and the largest one stands out."""
+    stands_out = ranked_ns[0] >= 1.5 * ranked_ns[1]
+    explained = account.not_captured.measure_ns < 0.1 * account.idle.measure_ns
+    return "high" if stands_out and explained else "medium"
 
 
 @dataclass(frozen=True)
@@ -99,18 +142,8 @@ DEVICE_SIDE = Cause(
     title="GPU idle though work was launched: it waits for events, other streams or dispatch",
     in_words="device side: the operation had been launched, but waited for an event, another stream or dispatch",
     next="Look for what the operations after the long gaps waited for: events of other streams "
-    "(cudaStreamWaitEvent), or other ranks in a collective.",
-    refute="Run the same work on one stream and one rank: if the gaps stay, nothing waited for the others.",
-)
-OTHER_PROCESS = Cause(
-    name="used by another process",
-    attribute="other_process",
-    formula="idle and another process' work on the same hardware",
-    title="GPU used by another process in between",
-    in_words="used by another process",
-    next="Give each process a device of its own, or share it deliberately (MPS, MIG).",
-    refute="Run this process alone: if the gaps stay, it was not the other one.",
-    can_be_won=False,
+    "(cudaStreamWaitEvent), or a queue that another stream filled.",
+    refute="Run the same work on one stream: if the gaps stay, nothing waited for the others.",
 )
 NOT_CAPTURED = Cause(
     name="not captured",
@@ -123,7 +156,7 @@ NOT_CAPTURED = Cause(
     refute="Capture the launches too: the gaps then have a cause.",
     can_be_won=False,
 )
-CAUSES = (HOST_LATE, LAUNCH_LATENCY, DEVICE_SIDE, OTHER_PROCESS, NOT_CAPTURED)
+CAUSES = (HOST_LATE, LAUNCH_LATENCY, DEVICE_SIDE, NOT_CAPTURED)
 
 
 def _claim(device: DeviceTimeline, account: IdleAccount, cause: Cause, story: HostStory | None) -> Iterator[str]:
@@ -141,7 +174,7 @@ def _claim(device: DeviceTimeline, account: IdleAccount, cause: Cause, story: Ho
 
 def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Iterator[Evidence]:
     rows = _OPERATIONS.format(source=device.source_id, process=device.process_id, device=device.device)
-    yield Evidence("idle", account.idle.measure_ns, "ns", "window - union of all GPU operations", rows)
+    yield Evidence("idle", account.idle.measure_ns, "ns", "window - union of all GPU operations - others' work", rows)
     if trace.tick_ns > 1:
         below_ns = account.idle.lengths_ns[account.idle.lengths_ns < 2 * trace.tick_ns].sum()
         ticks = f"gaps shorter than two ticks of the trace ({units.time(2 * trace.tick_ns)}): may be rounding"

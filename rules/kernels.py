@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from diag.model import units
+from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.tables import kernel_rows
+from diag.rules.tables import kernels_by_name
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
@@ -23,21 +24,27 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
 
     Asks      Is there a kernel whose launches together take a large share of the window?
     Decides   share = |union of the launches of one kernel| / window; fires for the largest one at `share`. Whether it
-              could be faster a timeline cannot say, so no recoverable time is given.
-    Matters   By Amdahl's law only what takes time can give time back: this is where Nsight Compute should look.
-    Do        Profile this kernel with ncu and place it on the roofline; look for a fused or library version.
+              could be faster a timeline cannot say, so no recoverable time is given. Kernels of communication are left
+              out: they may only be waiting for other ranks.
+    Matters   By Amdahl's law only what takes time can give time back: this is where a kernel profiler should look.
+    Do        Profile this kernel (ncu, rocprof-compute), place it on the roofline; look for a fused or library version.
     Refute    Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden behind other work.
     """
-    rows = kernel_rows(device)
+    communication = set(device.ops.name_id[device.is_communication].tolist())
+    rows = {name_id: row for name_id, row in kernels_by_name(device).items() if name_id not in communication}
     if not rows:
         yield Clear(subject_of(device))
         return
-    yield CannotTell(subject_of(device), "occupancy and headroom of kernels: no counters in a timeline (see ncu)")
-    top = max(rows, key=lambda row: row.share_of_window)
+    profiler = "rocprof-compute" if is_amd(device) else "ncu"
+    yield CannotTell(
+        subject_of(device), f"occupancy and headroom of kernels: no counters in a timeline (see {profiler})"
+    )
+    name_id, top = max(rows.items(), key=lambda item: item[1].share_of_window)
     if top.share_of_window < limits["share"]:
         yield Clear(subject_of(device))
         return
-    is_top = (device.ops.kind == gpu_work.KERNEL) & (device.ops.name_id == _name_id(device, top.name))
+    is_top = (device.ops.kind == gpu_work.KERNEL) & (device.ops.name_id == name_id)
+    sql = queries.launches_of_kernel(device, name_id)
     yield Finding(
         title=f"Hot kernel: {top.short_name}",
         claim=f"{top.short_name} takes {units.share(top.share_of_window)} of the window and "
@@ -48,23 +55,33 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
         level="info",
         counterfactual="How much faster it could be, a timeline cannot tell.",
         evidence=[
-            Evidence("launches", top.count, "count", "kernel rows of this name"),
-            Evidence("total", top.total_ns, "ns", "sum of durations"),
-            Evidence("median", top.median_ns, "ns", "median duration"),
-            Evidence("longest", top.max_ns, "ns", "largest duration"),
+            Evidence("launches", top.count, "count", "kernel rows of this name", sql),
+            Evidence("total", top.total_ns, "ns", "sum of durations, cut to the window", sql),
+            Evidence("median", top.median_ns, "ns", "median duration", sql),
+            Evidence("longest", top.max_ns, "ns", "largest duration", sql),
         ],
         refute="Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden.",
-        next=[
-            f"ncu --set full --kernel-name regex:{_regex_for(top.short_name)} --launch-count 5 YOUR COMMAND",
-        ],
+        next=[_command(device, top.short_name)],
         extent=device.time_of(is_top),
     )
 
 
-def _name_id(device: DeviceTimeline, name: str) -> int:
-    return next(int(i) for i in np.unique(device.ops.name_id) if device.names.get(int(i)) == name)
+def is_amd(device: DeviceTimeline) -> bool:
+    """Told from the calls: HIP and CUDA work look alike on the device."""
+    return any(device.names[i].startswith("hip") for i in np.unique(device.calls.name_id).tolist())
+
+
+def _command(device: DeviceTimeline, short_name: str) -> str:
+    if is_amd(device):
+        return f"rocprof-compute profile -n hot -k {_longest_word(short_name)} -- YOUR COMMAND"
+    return f"ncu --set full --kernel-name regex:{_regex_for(short_name)} --launch-count 5 YOUR COMMAND"
 
 
 def _regex_for(short_name: str) -> str:
     """A pattern that is safe to paste into a shell."""
     return re.sub(r"[^0-9A-Za-z_]+", ".", short_name)[:60]
+
+
+def _longest_word(short_name: str) -> str:
+    """A part of the name that is safe to paste into a shell; rocprof-compute looks for it, it knows no patterns."""
+    return max(re.findall(r"[0-9A-Za-z_]+", short_name), key=len, default="KERNEL")[:60]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +14,8 @@ from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
-from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals
+from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
+from diag.timeline.intervals import Intervals, Times
 from diag.timeline.trace import Trace
 
 
@@ -22,46 +24,48 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
     """The device outruns the host that launches its work.
 
     Asks      Does the device wait, launch after launch, for the next small operation?
-    Decides   An operation found its queue empty if its launching call began after all earlier operations had ended.
-              Fires when that holds for `empty_queue_share` of the launched operations, the median kernel is shorter
-              than the median time between two launches, and the gaps paced by launching (host late or launch latency,
-              no longer than `paced_ratio` x that time) take `share` of the window.
+    Decides   A launch found the queue empty if it began after all earlier operations had ended. A gap is paced by
+              launching if it is host late or launch latency, outside synchronising calls, and no longer than
+              `paced_ratio` x the duration of a usual launching call (lower quartile, so that first launches, which load
+              code, do not set it). Fires when `empty_queue_share` of the launches found the queue empty, the median
+              kernel is shorter than the median time between launches, and paced gaps take `share` of the window. Nodes
+              of a graph count as the one launch that they are.
     Matters   Each launch costs the host some microseconds; kernels shorter than that leave the device idle.
     Do        Replay the sequence as a CUDA graph, compile it (torch.compile, fused kernels), use larger batches, and
               keep Python work off the launching thread.
     Refute    Replay the same kernels as one CUDA graph: if the time per step stays, launching was not the limit.
     """
-    launched = device.launch != gpu_work.NONE
-    if not launched.any():
-        yield CannotTell(subject_of(device), "no operation in the window has a launching call in the trace")
+    launches = launches_in(device)
+    kernels = device.ops.duration_ns[device.ops.kind == gpu_work.KERNEL]
+    if len(launches) < FEWEST_OPERATIONS or not len(kernels):
+        yield CannotTell(subject_of(device), _too_few(launches) if len(kernels) else "only graph launches, no kernels")
         return
-    empty = float(_found_empty_queue(device)[launched].mean())
-    period_ns = median_launch_period_ns(device)
-    paced = _paced_gaps(trace, device, limits["paced_ratio"] * period_ns)
+    empty = float(launches.found_empty_queue.mean())
+    call_ns = int(np.percentile(launches.duration_ns, 25))
+    median_ns = int(np.median(kernels))
+    paced = _paced_gaps(trace, device, limits["paced_ratio"] * max(call_ns, trace.tick_ns))
     share = device.share(paced)
-    kernels = device.ops.select(device.ops.kind == gpu_work.KERNEL)
-    median_ns = int(np.median(kernels.duration_ns)) if len(kernels) else 0
-    if empty < limits["empty_queue_share"] or share < limits["share"] or median_ns >= period_ns:
+    if empty < limits["empty_queue_share"] or share < limits["share"] or median_ns >= launches.period_ns:
         yield Clear(subject_of(device))
         return
+    rows = _LAUNCHES.format(source=device.source_id, process=device.process_id)
     yield Finding(
         title="Launch-bound: the device finishes before the host has launched the next operation",
-        claim=f"{units.share(empty)} of the launched operations found the queue empty. The host launches one every "
-        f"{units.time(period_ns)} (median), a kernel takes {units.time(median_ns)}; the gaps in between add up to "
-        f"{units.time(paced.measure_ns)} ({units.share(share)} of the window).",
+        claim=f"{units.share(empty)} of the launches found the queue empty. The host launches one every "
+        f"{units.time(launches.period_ns)} (median), a kernel takes {units.time(median_ns)}; the short gaps in between "
+        f"add up to {units.time(paced.measure_ns)} ({units.share(share)} of the window).",
         subject=subject_of(device),
         share=share,
         recoverable_ns=paced.measure_ns,
         counterfactual=f"With launches that cost nothing the window would be at most {units.time(paced.measure_ns)} "
         "shorter.",
         evidence=[
+            Evidence("launches into an empty queue", empty, "share", "call's start >= end of all earlier work", rows),
             Evidence(
-                "launches into an empty queue", empty, "share", "launching call's start >= end of all earlier work"
+                "time between launches", launches.period_ns, "ns", "median over consecutive calls of a thread", rows
             ),
-            Evidence(
-                "time between launches", period_ns, "ns", "median difference of launching calls' starts, per thread"
-            ),
-            Evidence("kernel duration", median_ns, "ns", "median"),
+            Evidence("launching call", call_ns, "ns", "lower quartile of its duration", rows),
+            Evidence("kernel", median_ns, "ns", "median duration"),
             Evidence("gaps paced by launching", paced.measure_ns, "ns", "host late or launch latency, short gaps only"),
         ],
         refute="Replay the same kernels as one CUDA graph: if the time per step stays, launching was not the limit.",
@@ -78,74 +82,112 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     """The host is ahead of the device.
 
     Asks      Is the queue of the device full, so that the host waits to launch and not the other way round?
-    Decides   Fires when the driver reported a full command buffer, or when `queued_share` of the operations were
-              launched while earlier work of the device was still running; in both cases only while host-late idle time
-              stays below `late_share` of the window.
+    Decides   Fires when the driver reported a full command buffer inside the window, or when `queued_share` of the
+              launches returned while earlier work of the device was still running; in both cases only while host-late
+              idle time stays below `late_share` of the window. Nodes of a graph count as one launch.
     Matters   It is good news about the host: making its code faster cannot make this run faster.
     Do        Look at what the device itself does: copies, kernels, their order.
     Refute    Delay the host a little (a microsecond per launch): if the run gets slower, it was not ahead.
     """
-    launched = device.launch != gpu_work.NONE
-    full = trace.overhead_of(device.process_id, "command buffer full")
-    if not launched.any() and not full:
-        yield CannotTell(subject_of(device), "no operation in the window has a launching call in the trace")
+    launches = launches_in(device)
+    starts_ns, ends_ns = trace.overhead_rows(device.process_id, "command buffer full")
+    n_full = int((device.window.measure_within(starts_ns, ends_ns) > 0).sum())
+    if len(launches) < FEWEST_OPERATIONS and not n_full:
+        yield CannotTell(subject_of(device), _too_few(launches))
         return
-    queued = float(_was_queued(device)[launched].mean()) if launched.any() else 0.0
+    full = Intervals.union_of(starts_ns, ends_ns) & device.window
+    queued = float(launches.was_queued.mean()) if len(launches) else 0.0
     late = device.share(trace.idle_of(device).host_late)
-    if late >= limits["late_share"] or (not full and queued < limits["queued_share"]):
+    if late >= limits["late_share"] or (not n_full and queued < limits["queued_share"]):
         yield Clear(subject_of(device))
         return
-    n_full = trace.overhead_count(device.process_id, "command buffer full")
-    full_text = (
-        f" The driver reported a full command buffer {units.count(n_full, 'time')} "
+    said = (
+        f" The driver reported a full command buffer {units.count(n_full, 'time')} in this process "
         f"({units.time(full.measure_ns)} of waiting to launch)."
-        if full
-        else ""
     )
+    rows = _LAUNCHES.format(source=device.source_id, process=device.process_id)
+    full_rows = _FULL.format(source=device.source_id, process=device.process_id)
     yield Finding(
         title="The host is ahead of the device: not CPU-bound",
-        claim=f"{units.share(queued)} of the launched operations had to queue behind earlier work.{full_text}",
+        claim=f"{units.share(queued)} of the launches had to queue behind earlier work.{said if n_full else ''}",
         subject=subject_of(device),
         level="info",
-        confidence="high" if full else "medium",
+        confidence="high" if n_full and queued >= limits["queued_share"] else "medium",
         counterfactual="A faster host would win nothing here.",
         evidence=[
-            Evidence("launched into a busy queue", queued, "share", "launching call's end <= end of all earlier work"),
-            Evidence("command buffer full", n_full, "count", "overhead rows of that kind", _FULL),
-            Evidence("waiting to launch", full.measure_ns, "ns", "union of those rows"),
+            Evidence("launches into a busy queue", queued, "share", "call's end <= end of all earlier work", rows),
+            Evidence("command buffer full", n_full, "count", "overhead rows of the process in the window", full_rows),
+            Evidence("waiting to launch", full.measure_ns, "ns", "union of those rows", full_rows),
         ],
         refute="Delay each launch by a microsecond: if the run gets slower, the host was not ahead.",
         next=["Do not optimise host code for this run; look at the device's copies and kernels."],
     )
 
 
-def _earlier_end_ns(device: DeviceTimeline) -> NDArray[np.int64]:
-    """For each operation, the end of all work that started before it."""
+@dataclass(frozen=True, eq=False)
+class Launches:
+    """The distinct launching calls of a device's work in the window, in parallel arrays by thread and start.
+
+    Each is judged by the first operation that it launched.
+    """
+
+    thread_id: NDArray[np.int32]
+    start_ns: Times
+    end_ns: Times
+    earlier_end_ns: Times  # of all work that started before its first operation
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def duration_ns(self) -> Times:
+        return self.end_ns - self.start_ns
+
+    @property
+    def found_empty_queue(self) -> NDArray[np.bool_]:
+        return np.asarray(self.start_ns >= self.earlier_end_ns)
+
+    @property
+    def was_queued(self) -> NDArray[np.bool_]:
+        return np.asarray(self.end_ns <= self.earlier_end_ns)
+
+    @cached_property
+    def period_ns(self) -> int:
+        """Median time between the starts of a thread's consecutive launches; 0 with fewer than two."""
+        periods = np.diff(self.start_ns)[np.diff(self.thread_id) == 0]
+        return int(np.median(periods)) if len(periods) else 0
+
+
+def launches_in(device: DeviceTimeline) -> Launches:
     reach = np.maximum.accumulate(device.ops.end_ns)
-    return np.concatenate(([np.iinfo(np.int64).min], reach[:-1]))
+    earlier = np.concatenate(([np.iinfo(np.int64).min], reach[:-1]))
+    known = np.flatnonzero(device.launch != gpu_work.NONE)
+    call, first = np.unique(device.launch[known], return_index=True)
+    calls = device.calls.select(call)
+    return Launches(calls.thread_id, calls.start_ns, calls.end_ns, earlier[known[first]])
 
 
-def _found_empty_queue(device: DeviceTimeline) -> NDArray[np.bool_]:
-    return np.asarray(device.calls.start_ns[device.launch] >= _earlier_end_ns(device))
-
-
-def _was_queued(device: DeviceTimeline) -> NDArray[np.bool_]:
-    return np.asarray(device.calls.end_ns[device.launch] <= _earlier_end_ns(device))
-
-
-def median_launch_period_ns(device: DeviceTimeline) -> int:
-    """Median time between the starts of a thread's consecutive launching calls; 0 with fewer than two."""
-    launches = np.unique(device.launch[device.launch != gpu_work.NONE])
-    order = launches[np.lexsort((device.calls.start_ns[launches], device.calls.thread_id[launches]))]
-    periods = np.diff(device.calls.start_ns[order])[np.diff(device.calls.thread_id[order]) == 0]
-    return int(np.median(periods)) if len(periods) else 0
+def _too_few(launches: Launches) -> str:
+    return f"{units.count(len(launches), 'launching call')} in the window; {FEWEST_OPERATIONS} are needed"
 
 
 def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> Intervals:
     account = trace.idle_of(device)
     short = account.idle.lengths_ns <= longest_ns
     gaps = Intervals(account.idle.starts_ns[short], account.idle.ends_ns[short])
-    return gaps & (account.host_late | account.launch_latency)
+    paced = gaps & (account.host_late | account.launch_latency)
+    for thread_id in account.host_late_of:
+        paced = paced - trace.synchronising(trace.threads[thread_id])
+    return paced
 
 
-_FULL = "SELECT thread_id, start_ns, end_ns FROM overhead WHERE kind = 'command buffer full'"
+_LAUNCHES = (
+    "SELECT n.text, a.thread_id, a.start_ns, a.end_ns, g.start_ns AS op_start_ns FROM gpu_op g "
+    "JOIN api_call a ON a.correlation = g.correlation JOIN thread t ON t.id = a.thread_id "
+    "AND t.process_id = g.process_id JOIN name n ON n.id = a.name_id "
+    "WHERE g.source_id = {source} AND g.process_id = {process} ORDER BY a.start_ns"
+)
+_FULL = (
+    "SELECT o.thread_id, o.start_ns, o.end_ns FROM overhead o JOIN thread t ON t.id = o.thread_id "
+    "WHERE o.kind = 'command buffer full' AND o.source_id = {source} AND t.process_id = {process}"
+)

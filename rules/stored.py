@@ -33,24 +33,50 @@ def report_of(case: Case, options: AnalysisOptions) -> Report:
     report = analyse(case, options)
     if case.writable:
         with suppress(sqlite3.OperationalError):  # the disk is full or another process writes: the report is not lost
-            case.db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (key, _encoded(report)))
+            case.db.execute("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", (key, _scope(options), _encoded(report)))
     return report
+
+
+def keep_only(path: Path, options: AnalysisOptions) -> None:
+    """Drops from a case that the user keeps all reports but the one just shown; others may have other thresholds."""
+    with Case.open(path, "rw") as case:
+        case.db.execute("DELETE FROM report WHERE fingerprint <> ?", (_fingerprint(options),))
+
+
+def _scope(options: AnalysisOptions) -> str:
+    parts = (
+        f"window {options.window}" if options.window else None,
+        f"range {options.range_name}" if options.range_name else None,
+        f"thresholds {options.thresholds}" if options.thresholds else None,
+    )
+    return ", ".join(filter(None, parts)) or "whole trace"
 
 
 def stored_finding(cases: Iterable[Path], finding_id: str) -> Finding | None:
     """A finding by its id from the reports that these cases keep; cases that cannot be read are passed over."""
     for path in cases:
         with suppress(DiagError), Case.open(path) as case:
-            for (body,) in case.db.execute("SELECT body FROM report"):
-                with suppress(msgspec.DecodeError):
-                    report = msgspec.json.decode(body, type=Report, dec_hook=_decode)
-                    if found := next((f for f in report.findings if f.id == finding_id), None):
-                        return found
+            if found := finding_in(case, finding_id):
+                return found
+    return None
+
+
+def finding_in(case: Case, finding_id: str) -> Finding | None:
+    """A finding by its id from the reports that a case keeps, of whatever part of the trace."""
+    for (body,) in case.db.execute("SELECT body FROM report"):
+        with suppress(msgspec.DecodeError):
+            report = msgspec.json.decode(body, type=Report, dec_hook=_decode)
+            if found := next((finding for finding in report.findings if finding.id == finding_id), None):
+                return found
     return None
 
 
 def _encoded(report: Report) -> str:
-    return msgspec.json.encode(report, enc_hook=_encode).decode()
+    """With the findings' ids and severities, which follow from the rest but which SQL cannot work out."""
+    body = msgspec.to_builtins(report, enc_hook=_encode)
+    for raw, finding in zip(body["findings"], report.findings, strict=True):
+        raw |= {"id": finding.id, "severity": finding.severity}
+    return msgspec.json.encode(body).decode()
 
 
 def _encode(value: object) -> list[Any]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.rules.report import CopyRow, DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.host import HostThread, Index
-from diag.timeline.intervals import Intervals, measure_by_label
-from diag.timeline.ranges import OPEN_NS
+from diag.timeline.intervals import Intervals, Times, measure_by_label
+from diag.timeline.ranges import OPEN_NS, Ranges
 from diag.timeline.trace import Trace
 
 
@@ -71,50 +73,70 @@ def _hardware_row(source: int, uuid: str, devices: Sequence[DeviceTimeline]) -> 
 
 
 def kernel_rows(device: DeviceTimeline) -> list[KernelRow]:
-    """All kernels of a device by name, largest total first."""
+    """All kernels of a device, largest total first; durations are cut to the window."""
+    return list(kernels_by_name(device).values())
+
+
+def kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:
+    """The same by the id of the kernel's name; worked out once per device."""
+    if device not in _KERNELS:
+        _KERNELS[device] = _kernels_by_name(device)
+    return _KERNELS[device]
+
+
+_KERNELS: WeakKeyDictionary[DeviceTimeline, Mapping[int, KernelRow]] = WeakKeyDictionary()
+
+
+def _kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:
     kernels = device.ops.select(device.ops.kind == gpu_work.KERNEL)
-    order = np.lexsort((kernels.duration_ns, kernels.name_id))
-    names, durations = kernels.name_id[order], kernels.duration_ns[order]
-    union_ns = measure_by_label(
-        np.maximum(kernels.start_ns, device.start_ns), np.minimum(kernels.end_ns, device.end_ns), kernels.name_id
-    )
+    starts_ns, ends_ns = _within_window(device, kernels.start_ns), _within_window(device, kernels.end_ns)
+    union_ns = measure_by_label(starts_ns, ends_ns, kernels.name_id)
+    order = np.lexsort((ends_ns - starts_ns, kernels.name_id))
+    names, durations = kernels.name_id[order], (ends_ns - starts_ns)[order]
     all_ns = int(durations.sum())
-    rows = []
-    for first, stop in nesting.thread_slices(names):
+    rows = {}
+    for first, stop in nesting.runs_of_equal(names):
         group = durations[first:stop]
         name_id = int(names[first])
         short_id = int(kernels.short_name_id[order[first]])
         total_ns = int(group.sum())
-        rows.append(
-            KernelRow(
-                source=device.source_id,
-                process=device.pid,
-                device=device.device,
-                name=device.names.get(name_id, "(name not captured)"),
-                short_name=device.names.get(short_id, "(name not captured)"),
-                count=len(group),
-                total_ns=total_ns,
-                median_ns=int(np.median(group)),
-                min_ns=int(group[0]),
-                max_ns=int(group[-1]),
-                share_of_kernel_time=total_ns / all_ns if all_ns else 0.0,
-                share_of_window=device.share(union_ns.get(name_id, 0)),
-            )
+        rows[name_id] = KernelRow(
+            source=device.source_id,
+            process=device.pid,
+            device=device.device,
+            name=device.names.get(name_id, "(name not captured)"),
+            short_name=device.names.get(short_id, "(name not captured)"),
+            count=len(group),
+            total_ns=total_ns,
+            median_ns=int(np.median(group)),
+            min_ns=int(group[0]),
+            max_ns=int(group[-1]),
+            share_of_kernel_time=total_ns / all_ns if all_ns else 0.0,
+            share_of_window=device.share(union_ns.get(name_id, 0)),
         )
-    return sorted(rows, key=lambda row: (-row.total_ns, row.name))
+    return dict(sorted(rows.items(), key=lambda item: (-item[1].total_ns, item[1].name)))
+
+
+def _within_window(device: DeviceTimeline, times_ns: Times) -> Times:
+    """Each time as nanoseconds of the window before it: differences of such times are cut to the window."""
+    return device.window.measure_within(device.start_ns, times_ns)
 
 
 def range_rows(trace: Trace, device: DeviceTimeline, *, most: int = 20) -> list[RangeRow]:
-    """Range patterns by the device time of what was launched inside them, longest first."""
+    """Range patterns by the device time of what was launched inside them by their own thread, longest first.
+
+    In a part of a trace only ranges that reach into it count, and only their time in it.
+    """
     launched = np.flatnonzero(device.launch != gpu_work.NONE)
     threads = device.calls.thread_id[device.launch[launched]]
     totals: dict[str, _RangeTotal] = {}
     for thread_id in np.unique(threads).tolist():
-        _add_ranges_of(trace.threads[thread_id], device, launched[threads == thread_id], totals)
+        _add_ranges_of(trace.threads[thread_id], trace.scope, device, launched[threads == thread_id], totals)
     texts = list(totals)
     op = np.concatenate([np.empty(0, np.int64), *(np.concatenate(total.ops) for total in totals.values())])
     label = np.repeat(np.arange(len(texts)), [sum(map(len, total.ops)) for total in totals.values()])
-    starts_ns, ends_ns = device.ops.start_ns[op], device.ops.end_ns[op]
+    starts_ns = _within_window(device, device.ops.start_ns[op])
+    ends_ns = _within_window(device, device.ops.end_ns[op])
     sum_ns = np.bincount(label, ends_ns - starts_ns, len(texts))
     rows = [
         RangeRow(
@@ -141,18 +163,20 @@ class _RangeTotal:
     ops: list[Index] = field(default_factory=list)
 
 
-def _add_ranges_of(thread: HostThread, device: DeviceTimeline, ops: Index, totals: dict[str, _RangeTotal]) -> None:
+def _add_ranges_of(
+    thread: HostThread, scope: Intervals | None, device: DeviceTimeline, ops: Index, totals: dict[str, _RangeTotal]
+) -> None:
     ranges = thread.ranges
     if not len(ranges):
         return
     launch_ns = device.calls.start_ns[device.launch[ops]]
     innermost = nesting.innermost_at(launch_ns, ranges.start_ns, ranges.end_ns, thread.parents)
     labels, texts = thread.range_labels, thread.range_patterns
-    op, label = _pairs(ops, innermost, labels, thread.parents)
-    count = np.bincount(labels, minlength=len(texts))
-    closed = thread.outermost & (ranges.end_ns != OPEN_NS)
-    host_ns = np.bincount(labels[closed], (ranges.end_ns - ranges.start_ns)[closed], len(texts))
-    for first, stop in nesting.thread_slices(label):
+    time_ns, counts = _times_in_scope(ranges, scope)
+    op, label = _pairs(ops, innermost, labels, thread.parents, counts)
+    count = np.bincount(labels[counts], minlength=len(texts))
+    host_ns = np.bincount(labels[thread.outermost], time_ns[thread.outermost], len(texts))
+    for first, stop in nesting.runs_of_equal(label):
         number = int(label[first])
         total = totals.setdefault(texts[number], _RangeTotal())
         total.count += int(count[number])
@@ -160,14 +184,25 @@ def _add_ranges_of(thread: HostThread, device: DeviceTimeline, ops: Index, total
         total.ops.append(op[first:stop])
 
 
-def _pairs(ops: Index, innermost: Index, labels: Index, parents: Index) -> tuple[Index, Index]:
+def _times_in_scope(ranges: Ranges, scope: Intervals | None) -> tuple[Times, NDArray[np.bool_]]:
+    """Time of each range in scope, and whether it counts. Without a scope all count; open ones have no known time."""
+    if scope is not None:
+        time_ns = scope.measure_within(ranges.start_ns, ranges.end_ns)
+        return time_ns, time_ns > 0
+    is_open = ranges.end_ns == OPEN_NS
+    return np.where(is_open, 0, ranges.end_ns - ranges.start_ns), np.ones(len(ranges), bool)
+
+
+def _pairs(
+    ops: Index, innermost: Index, labels: Index, parents: Index, counts: NDArray[np.bool_]
+) -> tuple[Index, Index]:
     """Every (operation, label of a range around its launch) once, sorted by label, walking up one level at a time."""
     op, at = ops[innermost >= 0], innermost[innermost >= 0]
     n_ops = int(ops.max(initial=0)) + 1
-    found = [labels[at] * n_ops + op]
+    found = [np.empty(0, np.int64)]
     while len(at):
+        found.append((labels[at] * n_ops + op)[counts[at]])
         above = parents[at]
         op, at = op[above >= 0], above[above >= 0]
-        found.append(labels[at] * n_ops + op)
     pairs = np.unique(np.concatenate(found))
     return pairs % n_ops, pairs // n_ops

@@ -37,8 +37,10 @@ def load(override: Path | None = None) -> dict[str, dict[str, float]]:
             value = entry.get("value") if isinstance(entry, dict) else entry
             if name not in values.get(rule, {}) or isinstance(value, bool) or not isinstance(value, int | float):
                 raise UsageError(
-                    f'{override} sets ["{rule}".{name}], which is not a threshold or not a number. '
-                    "See: diag explain thresholds"
+                    f'{override} sets ["{rule}".{name}], which is not a threshold or not a number. A rule stands in '
+                    'quotes, as in ["idle.gpu"]. See: diag explain thresholds'
                 )
+            if value < 0:
+                raise UsageError(f'{override} sets ["{rule}".{name}] to {value}; a threshold is not negative.')
             values[rule][name] = float(value)
     return values

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.model import units
+from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
@@ -17,6 +19,9 @@ from diag.timeline.trace import Trace
 
 _DIRECTIONS = {"h2d": "host→device", "d2h": "device→host", "unified h2d": "unified host→device"}
 
+FEWEST_BYTES_FOR_A_RATE = 1 << 20
+"""Copies of less than 1 MiB in total take what it costs to start them: their rate says nothing about the link."""
+
 
 @device_rule("transfer.bound")
 def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
@@ -24,7 +29,8 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
 
     Asks      What share of the window is spent copying between host and device with no kernel running meanwhile?
     Decides   exposed = union(copies between host and device) - union(kernels); fires at `share` of the window.
-              Perfect overlap with kernels can hide at most min(exposed, kernels that no such copy overlaps).
+              If as much is still copied, perfect overlap with kernels can hide at most min(exposed, kernels that no
+              such copy overlaps); copying less can win more.
               Device-to-device copies are memory traffic and never counted here.
     Matters   The link between host and device is some fifty times slower than device memory.
     Do        Move less (keep data on the device, smaller types), move it once, and overlap what remains with kernels
@@ -53,8 +59,9 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         subject=subject_of(device),
         share=share,
         recoverable_ns=overlap_ns,
-        counterfactual=f"Perfect overlap with the kernels would win {units.time(overlap_ns)} at most, for the copies "
-        f"alone take {units.time(device.link_copy_time.measure_ns)}; only moving less wins more.",
+        counterfactual=f"If as much is still copied, perfect overlap with the kernels would win "
+        f"{units.time(overlap_ns)} at most (the copies alone take {units.time(device.link_copy_time.measure_ns)}); "
+        "copying less can win more.",
         evidence=[*_copy_evidence(device), *_overlap_evidence(device, exposed, overlap_ns)],
         refute="Skip the copies for one run (reuse what is on the device): if the window stays, they were hidden.",
         next=[
@@ -72,8 +79,9 @@ def pageable_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      What share of the window is busy with copies from or to pageable host memory?
     Decides   share = |union of those copies| / window; fires at `share`. What pinning could win is their time less the
-              same bytes at the rate of this trace's own pinned copies in that direction, or half their time without one
-              (CUDA C++ Best Practices Guide, 10.1.1: pinned copies reach about twice the rate).
+              same bytes at the rate of this trace's own pinned copies in that direction. Without any, the bound is all
+              their time; typically it is about half (CUDA C++ Best Practices Guide, 10.1.1: pinned copies reach about
+              twice the rate).
     Matters   A pageable copy goes through a staging buffer, cannot overlap with kernels and blocks the calling thread.
     Do        Pin the buffers (`pin_memory=True`, `cudaHostAlloc`), copy with `non_blocking=True`, reuse them.
     Refute    The same copies after pinning take as long: then the link, not staging, was the limit.
@@ -88,6 +96,7 @@ def pageable_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     groups = [group for group in device.copies if "pageable" in (group.src, group.dst)]
     n_bytes = sum(group.bytes for group in groups)
     saved_ns = min(time.measure_ns, sum(_won_by_pinning_ns(device, group) for group in groups))
+    typically = "" if all(_pinned_like(device, group) for group in groups) else ", typically about half of their time"
     yield Finding(
         title=f"Pageable host memory: {units.count(int(is_pageable.sum()), 'copy')} must be staged",
         claim=f"{units.share(share)} of the window ({units.time(time.measure_ns)}) goes to "
@@ -97,20 +106,35 @@ def pageable_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         share=share,
         recoverable_ns=saved_ns,
         confidence="medium",
-        counterfactual=f"Pinned memory would win {units.time(saved_ns)} at most, and let the copies overlap.",
-        evidence=[_evidence_of(group, device) for group in groups],
+        counterfactual=f"Pinned memory would win {units.time(saved_ns)} at most{typically}, and lets copies overlap.",
+        evidence=[*(_evidence_of(group, device) for group in groups), *_blocked_evidence(device, is_pageable)],
         refute="The same copies after pinning take as long: then the link, not staging, was the limit.",
         next=["Pin the buffers (`pin_memory=True`, `cudaHostAlloc`) and reuse them; copy with `non_blocking=True`."],
         extent=time,
     )
 
 
+def _pinned_like(device: DeviceTimeline, pageable: Copies) -> Copies | None:
+    """The trace's own pinned copies in the same direction, if they are enough for a rate."""
+    pinned = (g for g in device.copies if g.kind == pageable.kind and "pinned" in (g.src, g.dst))
+    return next((group for group in pinned if group.bytes >= FEWEST_BYTES_FOR_A_RATE), None)
+
+
 def _won_by_pinning_ns(device: DeviceTimeline, pageable: Copies) -> int:
-    pinned = [g for g in device.copies if g.kind == pageable.kind and "pinned" in (g.src, g.dst) and g.bytes >= 1 << 20]
-    if not pinned:
-        return pageable.busy_ns // 2
-    ns_per_byte = pinned[0].busy_ns / pinned[0].bytes
-    return max(0, int(pageable.busy_ns - pageable.bytes * ns_per_byte))
+    """At most: all the time of the copies where nothing shows how long they would take from pinned memory."""
+    pinned = _pinned_like(device, pageable)
+    if pinned is None:
+        return pageable.busy_ns
+    return max(0, int(pageable.busy_ns - pageable.bytes * pinned.busy_ns / pinned.bytes))
+
+
+def _blocked_evidence(device: DeviceTimeline, is_pageable: NDArray[np.bool_]) -> Iterator[Evidence]:
+    """A pageable copy keeps its thread inside the call, be it an asynchronous one, until the data is staged."""
+    calls = device.launch[is_pageable & (device.launch != gpu_work.NONE)]
+    blocked = Intervals.union_of(device.calls.start_ns[calls], device.calls.end_ns[calls]) & device.window
+    if blocked:
+        formula = "union of the calls that launched these copies, cut to the window"
+        yield Evidence("host blocked in the launching calls", blocked.measure_ns, "ns", formula)
 
 
 def _describe(copies: Copies) -> str:
@@ -131,7 +155,7 @@ def _same_stream(device: DeviceTimeline) -> str:
 def _copy_evidence(device: DeviceTimeline) -> Iterator[Evidence]:
     for group in device.copies:
         yield _evidence_of(group, device)
-        if group.crosses_link and group.bytes >= 1 << 20:
+        if group.crosses_link and group.bytes >= FEWEST_BYTES_FOR_A_RATE:
             label = f"rate {group.kind} {group.src}→{group.dst}"
             yield Evidence(label, group.bytes * 1e9 / group.busy_ns, "bytes/s", "bytes / union of the copies")
 
@@ -142,7 +166,7 @@ def _evidence_of(group: Copies, device: DeviceTimeline) -> Evidence:
         group.busy_ns,
         "ns",
         "union of the copies, cut to the window",
-        _COPIES.format(source=device.source_id, process=device.process_id, device=device.device),
+        queries.operations(device, _COPY_COLUMNS, "kind = 'copy'"),
     )
 
 
@@ -152,7 +176,4 @@ def _overlap_evidence(device: DeviceTimeline, exposed: Intervals, overlap_ns: in
     yield Evidence("won by perfect overlap", overlap_ns, "ns", "min(exposed copies, kernels outside link copies)")
 
 
-_COPIES = (
-    "SELECT copy_kind, src_memory, dst_memory, stream, bytes, start_ns, end_ns FROM gpu_op "
-    "WHERE kind = 'copy' AND source_id = {source} AND process_id = {process} AND device = {device}"
-)
+_COPY_COLUMNS = "copy_kind, src_memory, dst_memory, stream, bytes, start_ns, end_ns"

@@ -9,21 +9,36 @@ from diag.rules.finding import Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
+EXPLAIN_IDLE = ("launch.bound", "sync.drain")
+"""Rules that name one cause of what idle.gpu finds."""
+
 
 def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
-    Findings about a device come first: what slows the host matters when the device feels it.
+    A warning about a device comes before anything about the host alone, which matters when a device feels it.
     """
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
     of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
-    top = next(iter(of_devices or serious), None)
+    top = _most_specific(next(iter(of_devices or serious), None), of_devices)
     if top is None:
         return _healthy(findings, clear, devices)
     excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
-    return Verdict(title, " ".join(filter(None, (top.claim, agreement))), top.id)
+    blind = "" if devices else "No GPU work is in sight here: this speaks for the host only."
+    return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind))), top.id)
+
+
+def _most_specific(top: Finding | None, findings: Sequence[Finding]) -> Finding | None:
+    """That the device idles is less of an answer than a finding that explains at least half of what could be won."""
+    if top is None or top.rule != "idle.gpu":
+        return top
+    for finding in findings:
+        explains = 2 * (finding.recoverable_ns or 0) >= (top.recoverable_ns or 1)
+        if finding.rule in EXPLAIN_IDLE and finding.subject.same_device(top.subject) and explains:
+            return finding
+    return top
 
 
 def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Iterator[str]:
@@ -35,32 +50,32 @@ def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Cle
 
 
 def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> str:
-    """Whether the other devices show the same."""
-    if top.subject.device is None or len(devices) < 2:
+    """Whether the other devices show the same, cause included."""
+    judged = [device for device in devices if device.has_shares]
+    if top.subject.device is None or len(judged) < 2:
         return ""
-    same = [f for f in findings if f.rule == top.rule and f.subject.device is not None]
-    if len(same) == len(devices):
-        shares = sorted(f.share or 0.0 for f in same)
-        low, high = units.share(shares[0]), units.share(shares[-1])
-        spread = low if low == high else f"{low} to {high}"
-        holds = "both devices" if len(devices) == 2 else f"all {len(devices)} devices"
-        return f"The same holds for {holds} ({spread} of their windows)."
-    return (
-        f"This speaks for GPU {top.subject.device} of process {top.subject.process}; "
-        f"{len(devices) - len(same)} of {len(devices)} devices differ."
-    )
+    same = [finding for finding in findings if (finding.rule, finding.title) == (top.rule, top.title)]
+    if len(same) < len(judged):
+        others = len(judged) - len(same)
+        speaks = f"This speaks for GPU {top.subject.device} of process {top.subject.process}"
+        return f"{speaks}; {others} of {len(judged)} devices {'differs' if others == 1 else 'differ'}."
+    shares = sorted(finding.share or 0.0 for finding in same)
+    low, high = units.share(shares[0]), units.share(shares[-1])
+    spread = low if low == high else f"{low} to {high}"
+    holds = "both devices" if len(judged) == 2 else f"all {len(judged)} devices"
+    return f"The same holds for {holds} ({spread} of their windows)."
 
 
 def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
-    if devices and any(device.has_shares for device in devices):
-        busiest = max(devices, key=lambda device: device.window_ns)
+    judged = [device for device in devices if device.has_shares]
+    if judged:
+        longest = max(judged, key=lambda device: device.window_ns)
         summary = (
-            f"The device is busy {units.share(busiest.share(busiest.busy))} of its window of "
-            f"{units.time(busiest.window_ns)}, and no rule found time to win on the timeline. "
+            f"The device is busy {units.share(longest.share(longest.busy))} of its window of "
+            f"{units.time(longest.window_ns)}, and no rule found time to win on the timeline. "
             "Look into the kernels next."
         )
-        hot = next((f for f in findings if f.rule == "kernels.hot"), None)
-        return Verdict("No fault found on the timeline", summary, hot.id if hot else None)
+        return Verdict("No fault found on the timeline", summary, None)
     if any(not answer.rule.startswith("capture.") for answer in clear):
         return Verdict("No fault found in what was captured", "See below for what could not be told, and why.", None)
     return Verdict("Cannot tell", "Too little was captured for any rule to decide; see below what is missing.", None)

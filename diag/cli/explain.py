@@ -45,12 +45,13 @@ def _finding(finding_id: str, inputs: list[Path]) -> str:
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.render import render_finding
     from diag.rules.analysis import AnalysisOptions
-    from diag.rules.stored import report_of, stored_finding
+    from diag.rules.stored import finding_in, report_of, stored_finding
     from diag.store.cache import Cache
 
     if inputs:
         with StatusLine() as status, open_inputs(inputs, ImportOptions(), status) as case:
-            found = next((f for f in report_of(case, AnalysisOptions()).findings if f.id == finding_id), None)
+            whole = report_of(case, AnalysisOptions()).findings
+            found = next((f for f in whole if f.id == finding_id), None) or finding_in(case, finding_id)
     else:
         cache = Cache.of_user()
         found = stored_finding(cache.newest_first() if cache else [], finding_id)

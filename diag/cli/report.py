@@ -64,7 +64,7 @@ def report(
     from diag.rules import thresholds as limits
     from diag.rules.analysis import AnalysisOptions, parse_window
     from diag.rules.finding import SEVERITIES
-    from diag.rules.stored import report_of
+    from diag.rules.stored import keep_only, report_of
     from diag.store.sizes import parse_size
 
     # Told at once, and not when a large trace has been read.
@@ -74,11 +74,14 @@ def report(
         raise UsageError("--range is empty. Write the name of a range, or a pattern like ProfilerStep#")
     limits.load(thresholds)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
+    options = AnalysisOptions(window, range_name, thresholds)
     with StatusLine() as status:
         imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
-            result = report_of(case, AnalysisOptions(window, range_name, thresholds))
+            result = report_of(case, options)
+    if output is not None:
+        keep_only(output, options)
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:

@@ -44,6 +44,8 @@ def detect(path: Path) -> str:
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):
         return "kineto"
+    if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
+        raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     raise UnknownKind(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
 
 

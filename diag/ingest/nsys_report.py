@@ -121,7 +121,8 @@ def _capable_nsys(path: Path) -> Nsys:
     nsys = find_nsys()
     if nsys is None:
         named = os.environ.get(NAMED_BY)
-        silent = f"{NAMED_BY} names {named}, which does not answer `--version`"
+        why = "does not answer `--version`" if named and Path(named).exists() else "does not exist"
+        silent = f"{NAMED_BY} names {named}, which {why}: correct or unset it"
         raise ToolMissing(_needs(path, needed, silent if named else "no nsys is installed here"))
     if nsys.version[:3] < needed[:3]:
         raise ToolMissing(_needs(path, needed, f"installed: {nsys.release}"))

@@ -146,7 +146,7 @@ class RangeWriter:
         closed = values["end_ns"] != OPEN_NS
         key = (values["thread_id"] << 32 | values["name_id"])[closed]
         order = np.argsort(key, kind="stable")
-        for first, stop in nesting.thread_slices(key[order]):
+        for first, stop in nesting.runs_of_equal(key[order]):
             group = duration[closed][order[first:stop]]
             thread_and_name = divmod(int(key[order[first]]), 1 << 32)
             figures = (stop - first, int(group.sum()), int(group.min()), int(group.max()))

@@ -28,9 +28,9 @@ def others(report: Report) -> list[Finding]:
 
 def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
     """Findings that differ in their subject only, as on each of many devices, told together."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.rule, finding.title), []).append(finding)
+        groups.setdefault((finding.rule, finding.title, finding.severity), []).append(finding)
     return list(groups.values())
 
 

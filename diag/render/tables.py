@@ -179,5 +179,8 @@ def ranges(report: Report, top: int) -> Table:
         ("GPU time", "GPU sum", "host time", "count", "range"),
         rows[:top],
         name_column=4,
-        notes=["GPU time is the union of what was launched inside a range, GPU sum its sum; ranges contain ranges."],
+        notes=[
+            "GPU time is the union of what was launched inside a range by its own thread, GPU sum its sum; "
+            "ranges contain ranges."
+        ],
     )

@@ -91,8 +91,9 @@ class Case:
         return cls(db, path, "rw")
 
     @classmethod
-    def open(cls, path: Path, mode: Mode = "ro") -> Case:
+    def open(cls, path: Path | str, mode: Mode = "ro") -> Case:
         """The case at `path`. Raises InputError when it is not a whole case of this version."""
+        path = Path(path)
         try:
             db = sqlite3.connect(sqlite_uri(path, mode), uri=True, isolation_level=None)
         except sqlite3.Error as error:

@@ -238,12 +238,16 @@ CREATE TABLE diagnostic (                  -- what the profiler said about its o
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at
+    scope        TEXT NOT NULL,            -- that part and those thresholds, for people
     body         TEXT NOT NULL             -- JSON
 ) STRICT;
 
 CREATE VIEW finding AS
-SELECT r.fingerprint,
+SELECT r.scope,
+       f.key                        AS rank,
+       f.value ->> 'id'             AS id,
        f.value ->> 'rule'           AS rule,
+       f.value ->> 'severity'       AS severity,
        f.value ->> 'title'          AS title,
        f.value ->> 'claim'          AS claim,
        f.value ->> 'confidence'     AS confidence,
@@ -251,13 +255,12 @@ SELECT r.fingerprint,
        f.value ->> 'share'          AS share,
        f.value ->> 'recoverable_ns' AS recoverable_ns,
        f.value ->> 'refute'         AS refute,
-       f.value -> 'subject'         AS subject,
-       f.key                        AS rank
+       f.value -> 'subject'         AS subject
   FROM report r, json_each(r.body, '$.findings') f;
 
 CREATE VIEW evidence AS
-SELECT r.fingerprint,
-       f.key                        AS rank,         -- of its finding
+SELECT r.scope,
+       f.value ->> 'id'             AS finding_id,
        f.value ->> 'rule'           AS rule,
        e.value ->> 'label'          AS label,
        e.value ->> 'value'          AS value,

@@ -59,7 +59,10 @@ class DeviceTimeline:
     ops: GpuOps
     calls: Calls
     launch: NDArray[np.int64]  # index into calls, or NONE
+    all_ops: GpuOps  # also those outside the window
+    all_launch: NDArray[np.int64]
     window: Intervals
+    is_scoped: bool  # the window is what the user asked for, not first start to last end
     others: Intervals  # work of other processes on the same hardware
     host_span: tuple[int, int]  # first start and last end of anything the process did on the host
 
@@ -77,12 +80,12 @@ class DeviceTimeline:
 
     @property
     def lead_ns(self) -> int:
-        """Host time before the window; never idle."""
-        return max(0, self.start_ns - self.host_span[0])
+        """Host time before the window; never idle. A part of a trace has none."""
+        return 0 if self.is_scoped else max(0, self.start_ns - self.host_span[0])
 
     @property
     def tail_ns(self) -> int:
-        return max(0, self.host_span[1] - self.end_ns)
+        return 0 if self.is_scoped else max(0, self.host_span[1] - self.end_ns)
 
     @property
     def has_shares(self) -> bool:

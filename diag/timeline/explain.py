@@ -27,8 +27,9 @@ class RangeCover:
 def cover_by_ranges(thread: HostThread, when: Intervals, *, least_share: float, most: int = 3) -> list[RangeCover]:
     """Up to `most` patterns that explain `when`, each at least `least_share` of it, the best fit first.
 
-    The fit of a pattern is |when ∩ ranges| / |when ∪ ranges| (Jaccard), so that neither an enclosing main loop nor a
-    small detail is named where a range fits. Each further pattern explains what those before it left over.
+    The fit of a pattern is |when ∩ ranges| / |when ∪ ranges| (Jaccard), its ranges cut to the span of `when`, so that
+    neither an enclosing main loop nor a small detail is named where a range fits. Each further pattern explains what
+    those before it left over.
     """
     wanted_ns = least_share * when.measure_ns
     covers: list[RangeCover] = []
@@ -49,7 +50,7 @@ def _best_cover(thread: HostThread, when: Intervals) -> RangeCover | None:
         return None
     labels, texts = thread.range_labels, thread.range_patterns
     outermost = thread.outermost
-    duration_ns = np.minimum(ranges.end_ns, when.span[1]) - np.minimum(ranges.start_ns, when.span[1])
+    duration_ns = np.clip(ranges.end_ns, *when.span) - np.clip(ranges.start_ns, *when.span)
     covered_ns = np.bincount(labels[outermost], inside_ns[outermost], len(texts))
     range_ns = np.bincount(labels[outermost], duration_ns[outermost], len(texts))
     fit = covered_ns / (when.measure_ns + range_ns - covered_ns)

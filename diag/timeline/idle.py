@@ -12,23 +12,31 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals
+from diag.timeline.intervals import Intervals, Times
 
 
 @dataclass(frozen=True, eq=False)
 class IdleAccount:
-    """A partition of a device's idle time."""
+    """A partition of a device's idle time, cut to its window."""
 
-    idle: Intervals
     other_process: Intervals
-    host_late: Intervals
-    host_late_of: Mapping[int, Intervals]  # by thread id
+    host_late_of: Mapping[int, Intervals]  # by the id of the thread that launched too late
     launch_latency: Intervals
     device_side: Intervals
     not_captured: Intervals
+
+    @cached_property
+    def host_late(self) -> Intervals:
+        return _union(*self.host_late_of.values())
+
+    @cached_property
+    def idle(self) -> Intervals:
+        """Time in which nobody used the hardware, as far as known: all parts but that of another process."""
+        return _union(self.host_late, self.launch_latency, self.device_side, self.not_captured)
 
     @cached_property
     def latest_thread(self) -> int | None:
@@ -37,28 +45,37 @@ class IdleAccount:
 
 
 def account_for_idle(device: DeviceTimeline) -> IdleAccount:
-    other_process = device.idle & device.others
-    gaps = device.idle - other_process
+    """Gaps are those of all the device's work; a part of a trace cuts the answer, not what caused what."""
+    idle = device.all_ops.union().gaps(int(device.all_ops.start_ns[0]), int(device.all_ops.end_ns.max()))
+    gaps = idle - device.others
     starts, ends = gaps.starts_ns, gaps.ends_ns
     # By the gap's end: an operation without duration inside the gap does not end it.
-    ender = np.searchsorted(device.ops.start_ns, ends, side="left")
-    launch = np.append(device.launch, gpu_work.NONE)[ender]
+    ender = np.searchsorted(device.all_ops.start_ns, ends, side="left")
+    launch = np.append(device.all_launch, gpu_work.NONE)[ender]
     captured = launch != gpu_work.NONE
     called = np.append(device.calls.start_ns, 0)[launch]
     thread = np.append(device.calls.thread_id, -1)[launch]
     late_until = np.clip(called, starts, ends)
     in_time = captured & (called < starts)
+
+    def part(which: NDArray[np.bool_], from_ns: Times, to_ns: Times) -> Intervals:
+        return Intervals.union_of(from_ns[which], to_ns[which]) & device.window
+
     host_late_of = {
-        int(thread_id): Intervals.union_of(starts[mine], late_until[mine])
-        for thread_id in np.unique(thread[captured])
-        if (mine := captured & (thread == thread_id)).any()
+        thread_id: part(captured & (thread == thread_id), starts, late_until)
+        for thread_id in np.unique(thread[captured]).tolist()
     }
     return IdleAccount(
-        idle=device.idle,
-        other_process=other_process,
-        host_late=Intervals.union_of(starts[captured], late_until[captured]),
-        host_late_of=host_late_of,
-        launch_latency=Intervals.union_of(late_until[captured & ~in_time], ends[captured & ~in_time]),
-        device_side=Intervals.union_of(starts[in_time], ends[in_time]),
-        not_captured=Intervals.union_of(starts[~captured], ends[~captured]),
+        other_process=idle & device.others & device.window,
+        host_late_of={thread_id: late for thread_id, late in host_late_of.items() if late},
+        launch_latency=part(captured & ~in_time, late_until, ends),
+        device_side=part(in_time, starts, ends),
+        not_captured=part(~captured, starts, ends),
+    )
+
+
+def _union(*parts: Intervals) -> Intervals:
+    return Intervals.union_of(
+        np.concatenate([part.starts_ns for part in (Intervals.empty(), *parts)]),
+        np.concatenate([part.ends_ns for part in (Intervals.empty(), *parts)]),
     )

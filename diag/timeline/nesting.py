@@ -57,18 +57,18 @@ def _parents_by_stack(starts_ns: Times, ends_ns: Times) -> Index:
 def parents_by_thread(threads: Integers, starts_ns: Times, ends_ns: Times) -> Index:
     """Index of each range's parent, or -1, for the ranges of many threads in nesting order."""
     result = np.empty(len(threads), np.int64)
-    for first, stop in thread_slices(threads):
+    for first, stop in runs_of_equal(threads):
         parent = parents(starts_ns[first:stop], ends_ns[first:stop])
         result[first:stop] = np.where(parent >= 0, parent + first, -1)
     return result
 
 
-def thread_slices(threads: Integers) -> list[tuple[int, int]]:
+def runs_of_equal(values: Integers) -> list[tuple[int, int]]:
     """`[first, stop)` of each run of equal values."""
-    if not len(threads):
+    if not len(values):
         return []
-    edges = np.flatnonzero(threads[1:] != threads[:-1]) + 1
-    bounds = [0, *edges.tolist(), len(threads)]
+    edges = np.flatnonzero(values[1:] != values[:-1]) + 1
+    bounds = [0, *edges.tolist(), len(values)]
     return list(pairwise(bounds))
 
 

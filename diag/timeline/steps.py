@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.timeline.host import HostThread
 from diag.timeline.intervals import Times
 from diag.timeline.ranges import OPEN_NS
 
-FEWEST_STEPS = 5
-LEAST_COVER = 0.5  # of the thread's span; own choice: what fills less than half of the time is a part of a step
 PROFILER_STEP = "ProfilerStep#"
 
 
@@ -24,7 +22,7 @@ class Steps:
     pattern: str
     start_ns: Times
     end_ns: Times
-    names: tuple[str, ...]
+    name_id: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -33,12 +31,17 @@ class Steps:
     def duration_ns(self) -> Times:
         return self.end_ns - self.start_ns
 
+    def select(self, selection: NDArray[np.bool_] | slice) -> Steps:
+        return Steps(
+            self.thread_id, self.pattern, self.start_ns[selection], self.end_ns[selection], self.name_id[selection]
+        )
 
-def find_steps(thread: HostThread, names: Mapping[int, str]) -> Steps | None:
+
+def find_steps(thread: HostThread, *, fewest: float, least_cover: float) -> Steps | None:
     """The step range of a thread, or None.
 
     ProfilerStep ranges are steps by definition. Otherwise it is the pattern whose instances follow each other without
-    overlap at least five times and cover most of the thread's time, at least half of it.
+    overlap at least `fewest` times and cover most of the thread's time, at least `least_cover` of it.
     """
     closed = thread.ranges.end_ns != OPEN_NS
     if not closed.any():
@@ -48,11 +51,11 @@ def find_steps(thread: HostThread, names: Mapping[int, str]) -> Steps | None:
     start_ns, end_ns = thread.ranges.start_ns, thread.ranges.end_ns
     span_ns = int(end_ns[closed].max() - start_ns[closed].min())
     cover = np.bincount(labels[outermost], (end_ns - start_ns)[outermost], len(texts)) / max(span_ns, 1)
+    cover[[text == PROFILER_STEP for text in texts]] = np.inf
     count = np.bincount(labels[outermost], minlength=len(texts))
-    enough = (count >= FEWEST_STEPS) & (cover >= LEAST_COVER)
-    for label in sorted(np.flatnonzero(enough).tolist(), key=lambda i: (texts[i] != PROFILER_STEP, -cover[i])):
+    enough = (count >= fewest) & (cover >= least_cover)
+    for label in sorted(np.flatnonzero(enough).tolist(), key=lambda i: -cover[i]):
         at = np.flatnonzero(outermost & (labels == label))
         if (start_ns[at][1:] >= end_ns[at][:-1]).all():
-            of = tuple(names[i] for i in thread.ranges.name_id[at].tolist())
-            return Steps(thread.thread_id, texts[label], start_ns[at], end_ns[at], of)
+            return Steps(thread.thread_id, texts[label], start_ns[at], end_ns[at], thread.ranges.name_id[at])
     return None

@@ -14,15 +14,18 @@ from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
-from diag.timeline.intervals import Intervals
-from diag.timeline.ranges import OPEN_NS, Ranges, load_ranges
+from diag.timeline.intervals import Intervals, Times
+from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 
 SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
 """CUDA and HIP calls that return only when the device has done what they wait for."""
 
 
 class Trace:
-    """The timeline of one source. A `scope` narrows every window to a set of time on the source's clock."""
+    """The timeline of one source.
+
+    A `scope`, set before the devices are asked for, narrows every window to a set of time on the source's clock.
+    """
 
     def __init__(self, case: Case, source: Source, scope: Intervals | None = None) -> None:
         self.case = case
@@ -64,14 +67,15 @@ class Trace:
     def _device(
         self, ops: GpuOps, process_id: int, uuid: str | None, hardware: str | None, others: Intervals
     ) -> DeviceTimeline | None:
-        window = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max()))
+        calls = self._calls_of(process_id)
+        all_ops, all_launch = ops, gpu_work.launches_of(ops, calls)
+        window, launch = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max())), all_launch
         if self.scope is not None:
-            ops = ops.select(self.scope.measure_within(ops.start_ns, ops.end_ns) > 0)
-            window = ops.union().clip(*self.scope.span) if len(ops) else Intervals.empty()
-            window = Intervals.single(*window.span) & self.scope
+            inside = self.scope.measure_within(ops.start_ns, ops.end_ns) > 0
+            ops, launch = ops.select(inside), all_launch[inside]
+            window = Intervals.single(*(ops.union() & self.scope).span) & self.scope
             if not window:
                 return None
-        calls = self._calls_of(process_id)
         pid, name = self._processes[process_id]
         return DeviceTimeline(
             source_id=self.source.id,
@@ -84,10 +88,13 @@ class Trace:
             names=self.names,
             ops=ops,
             calls=calls,
-            launch=gpu_work.launches_of(ops, calls),
+            launch=launch,
+            all_ops=all_ops,
+            all_launch=all_launch,
             window=window,
+            is_scoped=self.scope is not None,
             others=others,
-            host_span=_span(calls) or window.span,
+            host_span=self._host_span(process_id) or window.span,
         )
 
     @cached_property
@@ -97,6 +104,19 @@ class Trace:
     def _calls_of(self, process_id: int) -> Calls:
         first, stop = np.searchsorted(self._calls.process_id, [process_id, process_id + 1])
         return self._calls.select(slice(first, stop))
+
+    def _host_span(self, process_id: int) -> tuple[int, int] | None:
+        """First start and last end of the calls, OS calls and closed ranges of a process."""
+        calls = self._calls_of(process_id)
+        starts, ends = [calls.start_ns], [calls.end_ns]
+        for thread in self.threads.values():
+            if thread.process_id == process_id:
+                closed = thread.all_ranges.end_ns != OPEN_NS
+                starts += [thread.all_ranges.start_ns, thread.os_calls.start_ns]
+                ends += [thread.all_ranges.end_ns[closed], thread.os_calls.end_ns]
+        firsts = [int(column.min()) for column in starts if len(column)]
+        lasts = [int(column.max()) for column in ends if len(column)]
+        return (min(firsts), max(lasts)) if firsts and lasts else None
 
     @cached_property
     def _processes(self) -> Mapping[int, tuple[int, str | None]]:
@@ -158,12 +178,21 @@ class Trace:
 
     @cached_property
     def main_thread(self) -> int | None:
-        """The thread that launches most; else the one with most time in ranges and OS calls, or most samples."""
+        """The thread that launches most; without launches the one that best shows the program at work.
+
+        Operators, annotations and NVTX ranges tell more than Python frames, of which every idle thread has some; then
+        a process' first thread, the time it was recorded, and its samples.
+        """
         if len(self._calls):
             threads, counts = np.unique(self._calls.thread_id, return_counts=True)
             return int(threads[np.argmax(counts)])
-        weight = {t.thread_id: (t.recorded.measure_ns, len(t.samples.time_ns)) for t in self.threads.values()}
+        weight = {thread.thread_id: self._weight(thread) for thread in self.threads.values()}
         return max(weight, key=lambda thread_id: weight[thread_id], default=None)
+
+    def _weight(self, thread: HostThread) -> tuple[int, bool, int, int]:
+        told = thread.ranges.kind != KINDS.index("python")
+        is_first = thread.tid == self._processes[thread.process_id][0]
+        return int(told.sum()), is_first, thread.recorded.measure_ns, len(thread.samples.time_ns)
 
     def process_of(self, thread_id: int) -> tuple[int, str | None]:
         """pid and name of a thread's process."""
@@ -177,14 +206,13 @@ class Trace:
 
     def overhead_of(self, process_id: int, kind: str) -> Intervals:
         """Union of a process' overhead rows of one kind."""
-        rows = self._overhead_rows(process_id, kind)
-        return Intervals.union_of([start for start, _ in rows], [end for _, end in rows])
+        return Intervals.union_of(*self.overhead_rows(process_id, kind))
 
-    def overhead_count(self, process_id: int, kind: str) -> int:
-        return len(self._overhead_rows(process_id, kind))
-
-    def _overhead_rows(self, process_id: int, kind: str) -> list[tuple[int, int]]:
-        return self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
+    def overhead_rows(self, process_id: int, kind: str) -> tuple[Times, Times]:
+        """Starts and ends of a process' overhead rows of one kind, by start."""
+        rows = self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
+        times_ns = np.array(rows, np.int64).reshape(-1, 2)
+        return times_ns[:, 0], times_ns[:, 1]
 
     def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
         calls = self._calls_of(process_id)
@@ -220,10 +248,6 @@ class Trace:
     @cached_property
     def _samples(self) -> dict[str, Index]:
         return self.case.arrays(_SAMPLES.format(source_id=self.source.id), _SAMPLES_COLUMNS)
-
-
-def _span(calls: Calls) -> tuple[int, int] | None:
-    return (int(calls.start_ns.min()), int(calls.end_ns.max())) if len(calls) else None
 
 
 def _rows_of(columns: dict[str, Index], thread_id: int) -> dict[str, Index]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from diag.render import RENDERERS, render_finding, render_text
+from diag.render import RENDERERS, phrases, render_finding, render_text
 from diag.render.layout import cells
 from diag.rules.finding import Clear, Subject
 from diag.rules.report import Report, Verdict
@@ -127,6 +127,12 @@ def test_the_same_on_many_devices_is_told_once(two_devices: Report) -> None:
     text = render_text(replace(two_devices, findings=[lead, same, *more]))
     assert text.count("For 35.0 ms of it") == 2
     assert all(finding.id in text for finding in more)
+
+
+def test_findings_of_unequal_severity_are_told_apart(two_devices: Report) -> None:
+    lead, same = two_devices.findings
+    milder = replace(same, share=0.01, subject=Subject(source=1, process=77, device=1, stream=7))
+    assert phrases.alike([lead, same, milder]) == [[lead, same], [milder]]
 
 
 def test_what_was_not_captured_is_no_zero(report: Report) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from diag.rules.finding import Answer, Finding
+from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
+from diag.timeline.intervals import Intervals
 from tests.builders.nsys_export import NsysExport
 
 Ask = Callable[[str, NsysExport], list[Answer]]
-Analyse = Callable[[NsysExport], Report]
+AskWithin = Callable[[str, NsysExport, Intervals], list[Answer]]
+"""Asks about a part of the trace only."""
+Analyse = Callable[..., Report]
+Query = Callable[[NsysExport, Evidence], list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)

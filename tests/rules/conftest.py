@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from diag.rules import engine, thresholds
-from diag.rules.analysis import analyse
-from diag.rules.finding import Answer
+from diag.rules.analysis import AnalysisOptions, analyse
+from diag.rules.finding import Answer, Evidence
 from diag.rules.report import Report
+from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Analyse, Ask
+from tests.rules.asking import Analyse, Ask, AskWithin, Query
 
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
     """The answers of one rule."""
+    return lambda rule_id, export: _answers(rule_id, export, tmp_path)
 
-    def answers(rule_id: str, export: NsysExport) -> list[Answer]:
+
+@pytest.fixture
+def ask_within(tmp_path: Path) -> AskWithin:
+    """The answers of one rule about a part of the trace."""
+    return lambda rule_id, export, scope: _answers(rule_id, export, tmp_path, scope)
+
+
+def _answers(rule_id: str, export: NsysExport, folder: Path, scope: Intervals | None = None) -> list[Answer]:
+    with imported(export, folder) as case:
+        (source,) = case.sources
+        limits = thresholds.load().get(rule_id, {})
+        return list(engine.run(engine.rules()[rule_id], Trace(case, source, scope), limits))
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Query:
+    """The rows that the SQL of some evidence shows."""
+
+    def rows(export: NsysExport, evidence: Evidence) -> list[tuple[Any, ...]]:
+        assert evidence.sql is not None
         with imported(export, tmp_path) as case:
-            (source,) = case.sources
-            limits = thresholds.load().get(rule_id, {})
-            return list(engine.run(engine.rules()[rule_id], Trace(case, source), limits))
+            return case.db.execute(evidence.sql).fetchall()
 
-    return answers
+    return rows
 
 
 @pytest.fixture
 def report_on(tmp_path: Path) -> Analyse:
-    """The whole report."""
+    """The whole report, of a part of the trace if its window or range_name is given."""
 
-    def report(export: NsysExport) -> Report:
+    def report(export: NsysExport, **scope: Any) -> Report:
         with imported(export, tmp_path) as case:
-            return analyse(case)
+            return analyse(case, AnalysisOptions(**scope))
 
     return report

@@ -6,8 +6,8 @@ import pytest
 
 from diag.rules.finding import CannotTell, Clear
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Ask, ThreeCases, figures, only_finding
-from tests.rules.scenes import fed, starved
+from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
+from tests.rules.scenes import fed, starved, too_short
 
 
 def with_message(severity: str, text: str) -> NsysExport:
@@ -106,6 +106,21 @@ def test_old_exports_name_the_profilers_work(ask: Ask) -> None:
     scene.main.profiler_overhead("CUDA profiling data flush overhead", 100, 200)
     scene.main.profiler_overhead("Command buffer full", 300, 900)
     assert figures(only_finding(ask("capture.profiler_cost", scene.export)))["profiler's own work"] == 100
+
+
+def test_a_window_of_few_operations_has_no_share_to_cost(ask: Ask) -> None:
+    scene = too_short()
+    scene.main.overhead("Buffer flush (Profiler)", 0, 500)
+    (answer,) = ask("capture.profiler_cost", scene.export)
+    assert isinstance(answer, CannotTell)
+
+
+def test_the_rows_behind_the_capture_can_be_looked_at(ask: Ask, query: Query) -> None:
+    unseen = with_unseen_launches(5)
+    assert len(query(unseen, only_finding(ask("capture.coverage", unseen)).evidence[0])) == 5
+    costly = with_overhead("Buffer flush (Profiler)", (100, 150), (5000, 5100))
+    (cost,) = only_finding(ask("capture.profiler_cost", costly)).evidence
+    assert [row[1:] for row in query(costly, cost)] == [(100, 150)]
 
 
 def test_what_is_missing_is_said(ask: Ask) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diag.rules.finding import CannotTell
+from diag.timeline.intervals import Intervals
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Analyse, Ask, ThreeCases, figures, only_finding
+from tests.rules.asking import Analyse, Ask, AskWithin, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene, starved
 
 
@@ -78,6 +79,33 @@ def test_self_time_is_duration_less_what_is_inside(ask: Ask) -> None:
     assert "'DataLoader.__next__'" in finding.claim
     assert found["self time of 'DataLoader.__next__'"] == 600  # 30 of the inner and 30 of the outer, ten times
     assert found["self time of 'train'"] == 400
+
+
+def test_what_looks_no_deeper_is_said_with_less_confidence(ask: Ask) -> None:
+    scene = Scene()
+    scene.main.range("everything", 0, 1000)
+    shallow = only_finding(ask("host.hot", scene.export))
+    assert shallow.confidence == "low"
+    assert not any("--range" in step for step in shallow.next)
+    scene.main.range("something", 10, 20)
+    deeper = only_finding(ask("host.hot", scene.export))
+    assert deeper.confidence == "medium"
+    assert any("--range 'everything'" in step for step in deeper.next)
+    assert "with nothing recorded inside it" in deeper.claim
+
+
+@pytest.mark.parametrize(("rule_id", "ns"), [("host.data_loader", 120), ("host.hot", 120), ("host.os_calls", 80)])
+def test_a_part_of_the_trace_has_its_own_window(ask_within: AskWithin, rule_id: str, ns: int) -> None:
+    export = reading(40) if rule_id == "host.os_calls" else loading(60)
+    finding = only_finding(ask_within(rule_id, export, Intervals.single(300, 500)))
+    assert finding.recoverable_ns == ns
+    assert finding.share == pytest.approx(ns / 200)
+    assert finding.subject.window == (300, 500)
+
+
+def test_calls_of_the_loader_are_those_in_the_window(ask_within: AskWithin) -> None:
+    finding = only_finding(ask_within("host.data_loader", loading(60), Intervals.single(300, 500)))
+    assert figures(finding)["calls"] == 2
 
 
 def test_only_the_main_threads_os_calls_count(ask: Ask) -> None:

@@ -14,8 +14,25 @@ CASES = {
         fires=lambda: starved().export,
         clear=lambda: fed().export,
         untold=lambda: too_short().export,
-    )
+    ),
+    "idle.shared": ThreeCases(
+        fires=lambda: shared(100),
+        clear=lambda: shared(85),
+        untold=lambda: starved().export,
+    ),
 }
+
+
+def shared(end: int) -> NsysExport:
+    """A second process works on the same GPU in the first gap, from 80 on."""
+    scene = starved()
+    other = scene.export.process(200)
+    scene.export.hardware(index=0, uuid="GPU-a")
+    scene.main.process.sees(ordinal=0, hardware=0)
+    other.sees(ordinal=0, hardware=0)
+    gpu = other.gpu()
+    gpu.kernel(80, end)
+    return scene.export
 
 
 def idle_figures(ask: Ask, export: NsysExport) -> dict[str, float | int | str]:
@@ -70,18 +87,40 @@ def test_without_a_call_the_cause_is_not_captured(ask: Ask) -> None:
 
 
 def test_work_of_another_process_on_the_same_hardware_is_not_idle_time_of_the_host(ask: Ask) -> None:
-    scene = starved()
-    other = scene.export.process(200)
-    scene.export.hardware(index=0, uuid="GPU-a")
-    scene.main.process.sees(ordinal=0, hardware=0)
-    other.sees(ordinal=0, hardware=0)
-    other.gpu().kernel(80, 92)
-    first, second = ask("idle.gpu", scene.export)
+    first, second = ask("idle.gpu", shared(100))
     found = figures(only_finding([first]))
-    assert found["idle"] == 180
-    assert found["used by another process"] == 12
-    assert found["host late"] == 135 - 12
+    assert found["idle"] == 180 - 20
+    assert found["host late"] == 135 - 15
     assert isinstance(second, CannotTell)
+    finding = only_finding(ask("idle.shared", shared(100)))
+    assert figures(finding)["used by another process"] == 20
+    assert (finding.severity, finding.recoverable_ns) == ("info", None)
+
+
+def test_a_part_of_a_trace_keeps_what_caused_what(report_on: Analyse) -> None:
+    """Of each gap [80, 100), launched at 85, the scope holds [90, 100): the launch lies outside it, but in the gap."""
+    scene = Scene()
+    for i in range(12):
+        scene.main.launch(scene.gpu, called=100 * i - 15, start=100 * i, end=100 * i + 80)
+        scene.main.range("step", 100 * i - 10, 100 * i + 80)
+    report = report_on(scene.export, range_name="step")
+    (finding,) = (finding for finding in report.findings if finding.rule == "idle.gpu")
+    found = figures(finding)
+    assert found["launch latency"] == found["idle"] == 11 * 10
+    (device,) = report.devices
+    assert (device.window_ns, device.lead_ns, device.tail_ns) == (80 + 11 * 90, 0, 0)
+
+
+def test_several_launching_threads_are_told_apart(ask: Ask) -> None:
+    scene = starved()
+    other = scene.main.process.thread(101)
+    for i in range(10, 14):
+        other.launch(scene.gpu, called=100 * i - 5, start=100 * i, end=100 * i + 80)
+    finding = only_finding(ask("idle.gpu", scene.export))
+    found = figures(finding)
+    assert found["host late"] == 13 * 15
+    assert found["host late: thread 101"] == 4 * 15
+    assert found["host late: running or waiting"] == 9 * 15
 
 
 def test_another_gpu_with_the_same_ordinal_is_other_hardware(ask: Ask) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from diag.rules.finding import CannotTell
+from diag.rules.finding import CannotTell, Clear
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Analyse, Ask, ThreeCases, figures, only_finding
+from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene, fed, too_short
 
 
@@ -65,6 +65,37 @@ def test_the_largest_is_the_one_that_covers_most_time(ask: Ask) -> None:
     finding = only_finding(ask("kernels.hot", scene.export))
     assert finding.subject.kernel == "long"
     assert finding.share == pytest.approx(180 / 280)
+
+
+def test_a_kernel_that_may_be_waiting_for_other_ranks_is_not_the_one(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(10):
+        scene.gpu.kernel(100 * i, 100 * i + 80, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+        scene.gpu.kernel(100 * i + 80, 100 * i + 100, "gemm")
+    assert only_finding(ask("kernels.hot", scene.export)).subject.kernel == "gemm"
+
+
+def test_a_run_that_only_communicates_has_no_hot_kernel(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(10):
+        scene.gpu.kernel(100 * i, 100 * i + 80, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+    (answer,) = ask("kernels.hot", scene.export)
+    assert isinstance(answer, Clear)
+
+
+def test_amd_has_a_profiler_of_its_own(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(10):
+        correlation = scene.main.call("hipLaunchKernel", 100 * i - 5, 100 * i)
+        scene.gpu.kernel(100 * i, 100 * i + 100, "Cijk_Ailk; rm", correlation)
+    (command,) = only_finding(ask("kernels.hot", scene.export)).next
+    assert command == "rocprof-compute profile -n hot -k Cijk_Ailk -- YOUR COMMAND"
+
+
+def test_the_launches_can_be_looked_at(ask: Ask, query: Query) -> None:
+    export = two_kernels()
+    evidence = only_finding(ask("kernels.hot", export)).evidence[0]
+    assert sorted(row[-1] for row in query(export, evidence)) == [60, 70, 80, 90, 100]
 
 
 def test_a_timeline_cannot_tell_how_good_a_kernel_is(ask: Ask) -> None:

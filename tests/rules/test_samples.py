@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diag.rules.finding import CannotTell
+from diag.timeline.intervals import Intervals
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Ask, ThreeCases, figures, only_finding
+from tests.rules.asking import Ask, AskWithin, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene, starved
 
 
@@ -40,6 +41,21 @@ def test_no_more_can_be_won_than_there_was(ask: Ask) -> None:
     finding = only_finding(ask("host.samples", sampled(100)))
     assert finding.share == 1.0
     assert finding.recoverable_ns == 990
+
+
+def test_in_a_part_of_the_trace_only_its_samples_and_its_time_count(ask_within: AskWithin) -> None:
+    """Of 1000 samples, one every 10, all in `deflate`, the scope holds 200 in two parts."""
+    scope = Intervals.single(100, 600) | Intervals.single(5000, 6500)
+    finding = only_finding(ask_within("host.samples", sampled(1000, n=1000), scope))
+    assert figures(finding)["samples in deflate"] == 200
+    assert finding.recoverable_ns == finding.extent.measure_ns == 2000
+    assert finding.subject.window == (100, 6500)
+
+
+def test_too_few_samples_in_a_part_are_too_few(ask_within: AskWithin) -> None:
+    (answer,) = ask_within("host.samples", sampled(400, n=1000), Intervals.single(0, 900))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("only 90 samples")
 
 
 def test_an_unresolved_leaf_counts_for_its_library(ask: Ask) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from diag.rules.finding import CannotTell
+from diag.timeline.intervals import Intervals
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Ask, ThreeCases, figures, only_finding
+from tests.rules.asking import Ask, AskWithin, Query, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene
 
 
@@ -25,8 +26,8 @@ def stepping(durations: Sequence[int], name: str = "step") -> NsysExport:
 
 CASES = {
     "steps.variance": ThreeCases(
-        fires=lambda: stepping([100] * 9 + [300]),
-        clear=lambda: stepping([100] * 10),
+        fires=lambda: stepping([100] * 8 + [300, 100]),
+        clear=lambda: stepping([300, *[100] * 8, 300]),  # the capture may have cut or slowed the first and the last
         untold=lambda: stepping([100] * 4),
     )
 }
@@ -35,16 +36,46 @@ CASES = {
 def test_what_slow_steps_take_beyond_the_median(ask: Ask) -> None:
     finding = only_finding(ask("steps.variance", stepping([100, 100, 100, 300, 100, 100, 150, 110, 100])))
     found = figures(finding)
-    assert (found["steps"], found["median step"], found["slow steps"]) == (9, 100, 2)
+    assert (found["steps"], found["median step"], found["slow steps"]) == (7, 100, 2)
     assert found["beyond the median"] == finding.recoverable_ns == 200 + 50
-    assert finding.share == pytest.approx(250 / 1160)
+    assert finding.share == pytest.approx(250 / 960)
     assert finding.subject.range == "step #"
     assert "'step 3'" in finding.claim
 
 
 def test_steps_of_the_profiler_are_steps_by_definition(ask: Ask) -> None:
-    export = stepping([100] * 9 + [300], name="ProfilerStep#")
-    assert only_finding(ask("steps.variance", export)).subject.range is not None
+    """Also where most of the thread's time lies before them."""
+    scene = Scene()
+    scene.main.range("start up", -9000, 0)
+    for i, duration in enumerate([100, 100, 100, 190, 100]):
+        scene.main.range(f"ProfilerStep#{i}", 200 * i, 200 * i + duration)
+    assert only_finding(ask("steps.variance", scene.export)).subject.range == "ProfilerStep#"
+
+
+def test_a_phase_is_no_step(ask: Ask) -> None:
+    """The range covers 79 % of the thread's time."""
+    scene = Scene()
+    for start in range(0, 1000, 100):
+        scene.main.range("phase", start, start + (60 if start else 79))
+    scene.main.range("end", 990, 1000)
+    (answer,) = ask("steps.variance", scene.export)
+    assert isinstance(answer, CannotTell)
+
+
+def test_in_a_part_of_the_trace_only_whole_steps_count(ask_within: AskWithin) -> None:
+    """Steps start every 110; of 0 to 9, the scope holds 2 to 6, of which 5 is slow, and cuts 1 and 7."""
+    export = stepping([100] * 5 + [300] + [100] * 4)
+    finding = only_finding(ask_within("steps.variance", export, Intervals.single(115, 1000)))
+    assert figures(finding)["steps"] == 5
+    assert finding.subject.window == (220, 960)
+    (answer,) = ask_within("steps.variance", export, Intervals.single(115, 450))
+    assert isinstance(answer, CannotTell)
+
+
+def test_the_steps_can_be_looked_at(ask: Ask, query: Query) -> None:
+    export = stepping([100] * 8 + [300, 100])
+    evidence = only_finding(ask("steps.variance", export)).evidence[0]
+    assert [name for name, *_ in query(export, evidence)] == [f"step {i}" for i in range(10)]
 
 
 def test_ranges_that_do_not_fill_the_time_are_no_steps(ask: Ask) -> None:
@@ -56,7 +87,7 @@ def test_ranges_that_do_not_fill_the_time_are_no_steps(ask: Ask) -> None:
 
 
 def test_without_ranges_there_are_no_steps(ask: Ask) -> None:
-    (answer,) = ask("steps.variance", stepping([100] * 9 + [300]).drop("NVTX_EVENTS").then(KEEP_SOMETHING))
+    (answer,) = ask("steps.variance", stepping([100] * 8 + [300, 100]).drop("NVTX_EVENTS").then(KEEP_SOMETHING))
     assert isinstance(answer, CannotTell)
     assert "were not captured" in answer.because
 

@@ -82,6 +82,11 @@ def test_outermost_of_label(ranges: list[tuple[int, int]], data: st.DataObject) 
     assert nesting.outermost_of_label(labels, parent).tolist() == expected
 
 
+def test_runs_of_equal_values() -> None:
+    assert nesting.runs_of_equal(np.array([4, 4, 1, 4])) == [(0, 2), (2, 3), (3, 4)]
+    assert nesting.runs_of_equal(np.empty(0, np.int64)) == []
+
+
 def test_threads_are_kept_apart() -> None:
     threads = np.array([2, 1, 2, 1])
     starts = np.array([5, 0, 0, 2])

@@ -1,0 +1,60 @@
+"""SQL that shows the rows behind a number. Only integers go into its text: names in a trace may hold anything."""
+
+from __future__ import annotations
+
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.gpu_work import NONE
+from diag.timeline.trace import Trace
+
+
+def operations(device: DeviceTimeline, columns: str, *conditions: str) -> str:
+    """The operations of a device that touch its window."""
+    where = " AND ".join(
+        (
+            f"source_id = {device.source_id:d}",
+            f"process_id = {device.process_id:d}",
+            f"device = {device.device:d}",
+            f"end_ns >= {device.start_ns:d}",
+            f"start_ns <= {device.end_ns:d}",
+            *conditions,
+        )
+    )
+    return f"SELECT {columns} FROM gpu_op WHERE {where} ORDER BY start_ns"
+
+
+def launches_of_kernel(device: DeviceTimeline, name_id: int) -> str:
+    name = "NULL" if name_id == NONE else f"{name_id:d}"
+    columns = "stream, start_ns, end_ns, end_ns - start_ns AS duration_ns"
+    return operations(device, columns, "kind = 'kernel'", f"name_id IS {name}")
+
+
+def unlaunched_operations(device: DeviceTimeline) -> str:
+    calls = (
+        "SELECT a.correlation FROM api_call a JOIN thread t ON t.id = a.thread_id "
+        f"WHERE t.process_id = {device.process_id:d} AND a.correlation IS NOT NULL"
+    )
+    return operations(
+        device, "kind, stream, start_ns, end_ns", f"(correlation IS NULL OR correlation NOT IN ({calls}))"
+    )
+
+
+def profiler_overheads(device: DeviceTimeline) -> str:
+    return (
+        "SELECT o.thread_id, o.start_ns, o.end_ns FROM overhead o JOIN thread t ON t.id = o.thread_id "
+        f"WHERE o.source_id = {device.source_id:d} AND t.process_id = {device.process_id:d} AND o.kind = 'profiler' "
+        f"AND o.end_ns > {device.start_ns:d} AND o.start_ns < {device.end_ns:d} ORDER BY o.start_ns"
+    )
+
+
+def ranges(trace: Trace, thread_id: int, *, like_name: int | None = None) -> str | None:
+    """The ranges of a thread, or those of the same pattern as a name; None where the case keeps columns, not rows."""
+    if trace.case.value(_HAS_COLUMNS, (trace.source.id,)):
+        return None
+    same = "" if like_name is None else f"AND n.pattern = (SELECT pattern FROM name WHERE id = {like_name:d}) "
+    return (
+        "SELECT n.text, r.start_ns, r.end_ns FROM cpu_range r JOIN name n ON n.id = r.name_id "
+        f"WHERE r.source_id = {trace.source.id:d} AND r.thread_id = {thread_id:d} {same}ORDER BY r.start_ns"
+    )
+
+
+_HAS_COLUMNS = "SELECT EXISTS (SELECT 1 FROM column_block WHERE source_id = ? AND table_name = 'cpu_range')"
