@@ -77,7 +77,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
     return register
 
 
-_TOO_FEW = f"only {{n}} GPU operations in the window; shares need {FEWEST_OPERATIONS}"
+_TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
 
 
 def _register(

@@ -36,11 +36,11 @@ def rule(of: Rule, *, width: int = 80) -> str:
 
 
 def thresholds(*, width: int = 80) -> str:
-    """All thresholds with their source, as a person would override them."""
-    lines = wrap("Change any of these with: diag report INPUT --thresholds FILE, where FILE has for example", width)
-    lines += ["", '  ["idle.gpu"]', "  share = 0.05", ""]
+    """All thresholds with their sources, as a TOML file that a person may edit and hand back."""
+    lines = wrap("Change values and delete the rest, then: diag report INPUT --thresholds FILE", width, "# ", "# ")
     for rule_id, values in limits.load().items():
-        lines += [f'["{rule_id}"]']
+        lines += ["", f'["{rule_id}"]']
         for name, value in values.items():
-            lines += wrap(f"{name} = {value:g}   # {limits.source_of(rule_id, name)}", width, "    ", "")
+            lines += wrap(limits.source_of(rule_id, name), width, "# ", "# ")
+            lines.append(f"{name} = {value:g}")
     return "\n".join(lines)

@@ -19,7 +19,7 @@ NARROWEST_DIFFERENCE = 8
 """Below this there is no room for the beginning of a name and for what sets it apart."""
 
 _VARIATION_SELECTOR_16 = "\ufe0f"
-_NO_BREAK = "\xa0"
+NO_BREAK = "\xa0"
 _KEEP_TOGETHER = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?B)(?!\w))|(?<=\bGPU) (?=\d)|(?<=\bpid) (?=\d)")
 
 
@@ -98,7 +98,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> l
             lines.append(line)
             line = indent + word
         is_empty = False
-    return [line.replace(_NO_BREAK, " ").rstrip() for line in (*lines, line)]
+    return [line.replace(NO_BREAK, " ").rstrip() for line in (*lines, line)]
 
 
 def columns(table: Table, width: int, indent: str = "") -> list[str]:
@@ -146,7 +146,7 @@ def _room_left(width: int, others: Sequence[int]) -> int:
 
 
 def _words(text: str, room: int) -> Iterator[str]:
-    for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
+    for word in _KEEP_TOGETHER.sub(NO_BREAK, text).split(" "):
         while cells(word) > room:
             piece = _head(word, room)
             yield piece

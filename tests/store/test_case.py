@@ -42,7 +42,7 @@ def test_nothing_happened_differs_from_not_captured(case: Case) -> None:
 
 def test_a_frame_holds_a_table_or_view(case: Case) -> None:
     assert list(case.frame("source")["path"]) == ["a.sqlite"]
-    assert list(case.frame("finding").columns)[:2] == ["fingerprint", "rule"]
+    assert list(case.frame("finding").columns)[:4] == ["scope", "rank", "id", "rule"]
     with pytest.raises(InputError, match=r"no table 'nope'.*gpu_op"):
         case.frame("nope")
 
