@@ -13,7 +13,7 @@ from diag.ingest.input_file import InputFile
 from diag.ingest.nsys_tables import Export, as_text
 from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
-from diag.store.columns import numbers_of, open_query
+from diag.store.columns import numbers_of, open_query, prefetched
 from diag.store.names import NUMBER, NUMBER_REPLACEMENT
 from diag.timeline.ranges import KINDS
 
@@ -43,7 +43,7 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
         string=export.string(nsys.NVTX, "textId"),
     )
     with open_query(file.data, statement, mode="immutable") as batches:
-        for batch in batches:
+        for batch in prefetched(batches):
             writer.add(_chunk(batch, kinds, threads, domains, as_patterns=writer.as_columns))
     writer.finish()
     count = export.sql(sql.NVTX_COUNT, nsys.NVTX, types=", ".join(map(str, kinds)))
