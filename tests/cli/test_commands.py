@@ -212,7 +212,7 @@ def test_wrong_thresholds_are_wrong_usage(text: str, diag: Command, export: Path
 
 
 def test_thresholds_change_what_fires(diag: Command, export: Path, tmp_path: Path) -> None:
-    """The listing is a file to edit and hand back: as it is it changes nothing; shares out of reach clear what fired."""
+    """The listing is a file to edit and hand back: as it is, it changes nothing; shares out of reach clear rules."""
     before = json.loads(diag("report", export, "--format", "json").is_quiet_success())
     listing = diag("explain", "thresholds").is_quiet_success()
     file = tmp_path / "limits.toml"
