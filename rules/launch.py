@@ -43,7 +43,7 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
     empty = float(launches.found_empty_queue.mean())
     call_ns = int(np.percentile(launches.duration_ns, 25))
     median_ns = int(np.median(kernels))
-    paced = _paced_gaps(trace, device, limits["paced_ratio"] * max(call_ns, trace.tick_ns))
+    paced, after_sync = _paced_gaps(trace, device, limits["paced_ratio"] * max(call_ns, trace.tick_ns))
     share = device.share(paced)
     if empty < limits["empty_queue_share"] or share < limits["share"] or median_ns >= launches.period_ns:
         yield Clear(subject_of(device))
@@ -67,9 +67,11 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
             Evidence("launching call", call_ns, "ns", "lower quartile of its duration", rows),
             Evidence("kernel", median_ns, "ns", "median duration"),
             Evidence("gaps paced by launching", paced.measure_ns, "ns", "host late or launch latency, short gaps only"),
+            Evidence("gaps that begin inside a synchronisation", after_sync, "share", "of the gaps paced by launching"),
         ],
         refute="Replay the same kernels as one CUDA graph: if the time per step stays, launching was not the limit.",
         next=[
+            *([_DROP_SYNC.format(share=units.share(after_sync))] if after_sync >= 0.5 else []),
             "Capture the repeated sequence as a CUDA graph, or compile it (torch.compile(mode='reduce-overhead')).",
             "Use larger batches or fused kernels, so that each launch carries more work.",
         ],
@@ -171,14 +173,22 @@ def _too_few(launches: Launches) -> str:
     return f"{units.count(len(launches), 'launching call')} in the window; {FEWEST_OPERATIONS} are needed"
 
 
-def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> Intervals:
+def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> tuple[Intervals, float]:
+    """Time paced by launching, and the share of its gaps that begin while a launching thread synchronises."""
     account = trace.idle_of(device)
     short = account.idle.lengths_ns <= longest_ns
     gaps = Intervals(account.idle.starts_ns[short], account.idle.ends_ns[short])
-    paced = gaps & (account.host_late | account.launch_latency)
+    synchronising = Intervals.empty()
     for thread_id in account.host_late_of:
-        paced = paced - trace.synchronising(trace.threads[thread_id])
-    return paced
+        synchronising = synchronising | trace.synchronising(trace.threads[thread_id])
+    paced = (gaps & (account.host_late | account.launch_latency)) - synchronising
+    return paced, float(synchronising.contains(gaps.starts_ns).mean()) if gaps else 0.0
+
+
+_DROP_SYNC = (
+    "Drop the synchronisation first: {share} of these gaps begin while the host still waits for the device, "
+    "so nothing is queued behind."
+)
 
 
 _LAUNCHES = (

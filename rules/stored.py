@@ -82,7 +82,7 @@ def _encoded(report: Report) -> str:
 def _encode(value: object) -> list[Any]:
     if isinstance(value, np.ndarray):  # the extent of a finding, which only matters while findings are compared
         return []
-    raise NotImplementedError(type(value))
+    raise TypeError(f"{type(value)} cannot be kept in a report")
 
 
 def _decode(kind: type, value: object) -> object:

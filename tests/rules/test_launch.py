@@ -75,7 +75,10 @@ def test_waiting_for_the_device_is_not_launch_cost(ask: Ask) -> None:
     scene = starved()
     for i in range(10):
         scene.main.call("cudaDeviceSynchronize_v3020", 100 * i + 20, 100 * i + 95)
-    assert figures(only_finding(ask("launch.bound", scene.export)))["gaps paced by launching"] == 9 * 5
+    finding = only_finding(ask("launch.bound", scene.export))
+    assert figures(finding)["gaps paced by launching"] == 9 * 5
+    assert figures(finding)["gaps that begin inside a synchronisation"] == 1.0
+    assert finding.next[0].startswith("Drop the synchronisation first: 100.0 % of these gaps")
 
 
 def test_the_verdict_is_launching_where_it_explains_the_idle_time(report_on: Analyse) -> None:
