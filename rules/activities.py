@@ -23,7 +23,7 @@ from diag.timeline.intervals import Integers, Intervals, Times
 class Activity:
     label: str
     do: str
-    in_symbols: re.Pattern[str]
+    in_symbols: re.Pattern[str] | None
     in_ranges: re.Pattern[str] | None
 
 
@@ -49,15 +49,24 @@ def activities() -> Mapping[str, Activity]:
         key: Activity(
             label=entry["label"],
             do=entry["do"],
-            in_symbols=re.compile("|".join(entry["symbols"])),
-            in_ranges=re.compile("|".join(entry["ranges"])) if entry["ranges"] else None,
+            in_symbols=_any_of(entry["symbols"]),
+            in_ranges=_any_of(entry["ranges"]),
         )
         for key, entry in tables.items()
     }
 
 
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(patterns)) if patterns else None
+
+
 def data_loader() -> Activity:
     return activities()["data_loader"]
+
+
+def is_waiting(name: str) -> bool:
+    """Whether a range is one in which its thread waits for another."""
+    return activity_of_range(name) is activities()["wait"]
 
 
 def activity_of_range(name: str) -> Activity | None:
@@ -68,7 +77,7 @@ def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:
     """The activity of a stack (frames leaf first) and the frame that tells it; unresolved addresses tell nothing."""
     for frame in frames:
         for activity in activities().values():
-            if activity.in_symbols.search(frame):
+            if activity.in_symbols is not None and activity.in_symbols.search(frame):
                 return activity, frame
     return None
 

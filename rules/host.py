@@ -62,13 +62,15 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
             *(_self_evidence(name, ns, sql) for name, ns in inside),
         ],
         refute="Feed the same batch again and again: if a step takes as long, the loader was not the limit.",
-        next=[
-            loader.do,
-            f"See what makes a sample expensive: {units.time(inside[0][1])} of it is in '{inside[0][0]}' with nothing "
-            "recorded inside.",
-        ],
+        next=[loader.do, _inside_the_loader(*inside[0])],
         extent=time,
     )
+
+
+def _inside_the_loader(name: str, ns: int) -> str:
+    if activities.is_waiting(name):
+        return f"It waits there for its workers ({units.time(ns)} in '{name}'): add workers, or make a sample cheaper."
+    return f"See what makes a sample expensive: {units.time(ns)} of it is in '{name}' with nothing recorded inside."
 
 
 @source_rule("host.hot", needs=("range",), host_only=True)
@@ -97,7 +99,7 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     look = [f"Look into it: diag report INPUT --range '{name}'"] if looks_deeper else []
     sql = queries.ranges(trace, main.thread.thread_id)
     yield Finding(
-        title=f"Hot on the host: {name}",
+        title=f"The main thread waits in {name}" if activities.is_waiting(name) else f"Hot on the host: {name}",
         claim=f"{units.share(share)} of the main thread's time ({units.time(top_ns)} of "
         f"{units.time(main.window_ns)}) is spent in '{name}' with nothing recorded inside it.",
         subject=main.subject,

@@ -19,8 +19,12 @@ NARROWEST_DIFFERENCE = 8
 """Below this there is no room for the beginning of a name and for what sets it apart."""
 
 _VARIATION_SELECTOR_16 = "\ufe0f"
-NO_BREAK = "\xa0"
-_KEEP_TOGETHER = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?B)(?!\w))|(?<=\bGPU) (?=\d)|(?<=\bpid) (?=\d)")
+_NO_BREAK = "\xa0"
+_KEEP_TOGETHER = re.compile(
+    r"(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?B)(?!\w))"  # a number and its unit
+    r"|(?<=\bGPU) (?=\d)|(?<=\bpid) (?=\d)"
+    r"|(?<=\bdiag) (?=explain F)|(?<=\bdiag explain) (?=F)"  # a command to be copied
+)
 
 
 def cells(text: str) -> int:
@@ -98,7 +102,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> l
             lines.append(line)
             line = indent + word
         is_empty = False
-    return [line.replace(NO_BREAK, " ").rstrip() for line in (*lines, line)]
+    return [line.replace(_NO_BREAK, " ").rstrip() for line in (*lines, line)]
 
 
 def columns(table: Table, width: int, indent: str = "") -> list[str]:
@@ -146,7 +150,7 @@ def _room_left(width: int, others: Sequence[int]) -> int:
 
 
 def _words(text: str, room: int) -> Iterator[str]:
-    for word in _KEEP_TOGETHER.sub(NO_BREAK, text).split(" "):
+    for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
         while cells(word) > room:
             piece = _head(word, room)
             yield piece

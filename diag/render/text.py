@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diag.render import phrases
 from diag.render.escape import one_line
-from diag.render.layout import GUTTER, NO_BREAK, cells, columns, elide, pad, shorten, wrap
+from diag.render.layout import GUTTER, cells, columns, elide, pad, shorten, wrap
 from diag.render.tables import Table, tables
 from diag.rules.finding import Evidence, Finding, Severity
 from diag.rules.report import Report
@@ -132,8 +132,7 @@ def _verdict(page: Page, report: Report) -> Lines:
 
 
 def _identity(page: Page, finding: Finding) -> Lines:
-    more = f"diag explain {finding.id}".replace(" ", NO_BREAK)  # to be copied as one
-    said = f"{finding.severity}, {finding.confidence} confidence, rule {finding.rule}; more: {more}"
+    said = f"{finding.severity}, {finding.confidence} confidence, rule {finding.rule}; more: diag explain {finding.id}"
     return page.dim(said)
 
 

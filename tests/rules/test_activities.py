@@ -73,3 +73,21 @@ def test_stacks_are_counted_by_sample(tmp_path: Path) -> None:
         assert (share.count, share.of, share.symbols) == (6, 8, ["deflate"])
         assert activities.most_sampled_function(case, thread, Intervals.single(0, 80)) == ("deflate", 6 / 8)
         assert activities.most_sampled_function(case, thread, Intervals.empty()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("<built-in method poll of select.poll object at #>", True),
+        ("<built-in method acquire of _thread.lock object at #>", True),
+        ("threading.py(327): wait", True),
+        ("data select columns", False),
+        ("wait_stream", False),
+    ],
+)
+def test_ranges_in_which_a_thread_waits(name: str, waits: bool) -> None:
+    assert activities.is_waiting(name) is waits
+
+
+def test_an_activity_without_symbols_is_never_told_by_a_stack() -> None:
+    assert activities.activity_of_stack(["frobnicate"]) is None
