@@ -1,10 +1,20 @@
-"""SQL that shows the rows behind a number. Only integers go into its text: names in a trace may hold anything."""
+"""SQL that shows the rows behind a number, and commands that look closer.
+
+Only integers go into the SQL: names in a trace may hold anything.
+"""
 
 from __future__ import annotations
+
+import shlex
 
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import NONE
 from diag.timeline.trace import Trace
+
+
+def report_on_range(trace: Trace, name: str) -> str:
+    """The command that reports on one range alone, safe to paste into a shell."""
+    return f"diag report {shlex.quote(trace.source.path)} --range {shlex.quote(name)}"
 
 
 def operations(device: DeviceTimeline, columns: str, *conditions: str) -> str:

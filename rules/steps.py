@@ -79,7 +79,7 @@ def _judge(trace: Trace, steps: Steps, limits: Limits) -> Answer:
         counterfactual=f"With all steps at the median the steps would take {units.time(excess_ns)} less at most.",
         evidence=list(_evidence(trace, steps, slow, median_ns, excess_ns, limits)),
         refute="Change the order of the data: if the same steps are slow again, it is the program, not the data.",
-        next=[f"Compare a slow step with a usual one: diag report INPUT --range '{name}'"],
+        next=[f"Compare a slow step with a usual one: {queries.report_on_range(trace, name)}"],
         extent=Intervals.union_of(steps.start_ns[slow], steps.end_ns[slow]),
     )
 
