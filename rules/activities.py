@@ -28,6 +28,19 @@ class Activity:
 
 
 @dataclass(frozen=True)
+class SampledFunction:
+    """A function's part of the samples of a thread, as their leaf."""
+
+    name: str
+    count: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        return self.count / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True)
 class SampleShare:
     """An activity's part of the samples of a thread within a set of time."""
 
@@ -113,14 +126,14 @@ def _frames(case: Case, stack_ids: Iterable[int]) -> Mapping[int, list[str]]:
     return frames
 
 
-def most_sampled_function(case: Case, thread: HostThread, when: Intervals) -> tuple[str, float] | None:
-    """The function that most samples of a thread inside a set of time have as their leaf, and its share of them.
+def most_sampled_function(case: Case, thread: HostThread, when: Intervals) -> SampledFunction | None:
+    """The function that most samples of a thread inside a set of time have as their leaf.
 
     None without samples, and where most of them have no stack.
     """
     leaves = leaves_within(case, thread, when)
     ((leaf, count),) = leaves.most_common(1) or [(None, 0)]
-    return None if leaf is None else (leaf, count / leaves.total())
+    return None if leaf is None else SampledFunction(leaf, count, leaves.total())
 
 
 def leaves_within(case: Case, thread: HostThread, when: Intervals) -> Counter[str | None]:

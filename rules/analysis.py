@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -90,7 +91,7 @@ def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
     """The sources of the case, narrowed to what was asked for; those without any of it are judged empty."""
     traces = [Trace(case, source) for source in case.sources]
     for trace in traces:
-        trace.scope = _scope(trace, options)
+        trace.scope, trace.range_name = _scope(trace, options), options.range_name
     if traces and all(trace.scope is not None and not trace.scope for trace in traces):
         raise UsageError(_matches_nothing(traces, options))
     return traces
@@ -101,7 +102,7 @@ def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:
     if options.range_name and not any(ranges_named(trace, options.range_name) for trace in traces):
         return (
             f"No range is called {options.range_name!r}. In a name pattern each number is #, as in 'step #'; "
-            f'list them with: diag query {path} "{_LIST_RANGES}"'
+            f'list them with: diag query {shlex.quote(path)} "{_LIST_RANGES}"'
         )
     longest_ns = max(end_ns - start_ns for start_ns, end_ns in (trace.event_span for trace in traces))
     where = f" of the ranges {options.range_name!r}" if options.range_name else ""

@@ -118,11 +118,12 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
         yield replace(answer, rule=rule.id)
 
 
-def subject_of(device: DeviceTimeline, **more: str | int) -> Subject:
+def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
     return Subject(
         source=device.source_id,
         process=device.pid,
         device=device.device,
+        range=device.range_name,
+        kernel=kernel,
         window=(device.start_ns, device.end_ns),
-        **more,  # type: ignore[arg-type]
     )

@@ -96,7 +96,9 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         return
     name, top_ns = ranked[0]
     looks_deeper = _has_ranges_inside(main, name)
-    look = [f"Look into it: {queries.report_on_range(trace, name)}"] if looks_deeper else []
+    look = (
+        [f"Look into it: {queries.report_on_range(trace, name)}"] if looks_deeper and name != trace.range_name else []
+    )
     sql = queries.ranges(trace, main.thread.thread_id)
     yield Finding(
         title=f"The main thread waits in {name}" if activities.is_waiting(name) else f"Hot on the host: {name}",

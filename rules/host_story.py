@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diag.model import units
 from diag.rules import activities
-from diag.rules.activities import Activity, SampleShare
+from diag.rules.activities import Activity, SampledFunction, SampleShare
 from diag.rules.finding import Evidence
 from diag.timeline.explain import RangeCover, cover_by_ranges
 from diag.timeline.host import HostThread, ThreadStates, states_within
@@ -17,6 +17,9 @@ from diag.timeline.trace import Trace
 
 LEAST_SAMPLE_SHARE = 0.2
 """An activity or function is named by samples only if every fifth of them tells it; others may be unresolved."""
+
+FEWEST_SAMPLES = 10
+"""Fewer samples than this name nothing."""
 
 LEAST_TOLD_SHARE = 0.1
 """Host-late time of other launching threads is told, and not only listed, from this share of the first one's on."""
@@ -43,28 +46,31 @@ class HostStory:
     late: Intervals  # the thread's part of it
     late_ns_of_others: Mapping[int, int]  # host-late time of the other launching threads, by tid
     states: ThreadStates  # partition of `late`
-    covers: Sequence[RangeCover]  # ranges that explain `late`, the best first
+    covers: Sequence[RangeCover]  # ranges that explain `late`, those that cover most of it first
     sampled: Sequence[SampleShare]  # activities while running
-    function: tuple[str, float] | None  # most sampled leaf while running, and its share of the samples
+    function: SampledFunction | None  # most sampled leaf while running
     os_calls: Sequence[tuple[str, int]]
     synchronising_ns: int
     bystander: Bystander | None
-    launches_in_cover: float  # share of the thread's calls that begin inside the first cover
-
-    @property
-    def is_launching_code(self) -> bool:
-        """Whether the range that fits is the code that launches, and not something beside it."""
-        return self.launches_in_cover >= 0.5
 
     @property
     def where(self) -> str | None:
         """The range pattern that covers at least half of the host-late time."""
-        most = max(self.covers, key=lambda cover: cover.covered_ns, default=None)
-        return most.pattern if most and 2 * most.covered_ns >= self.late.measure_ns else None
+        is_half = self.covers and 2 * self.covers[0].covered_ns >= self.late.measure_ns
+        return self.covers[0].pattern if is_half else None
+
+    @property
+    def is_launching_code(self) -> bool:
+        """Whether what covers most launches the work itself: most of its late time ends with a call inside it."""
+        if not self.covers:
+            return False
+        ends_inside = self.covers[0].ranges.contains(self.late.ends_ns)
+        awaited = Intervals(self.late.starts_ns[ends_inside], self.late.ends_ns[ends_inside])
+        return 2 * (self.covers[0].covered & awaited).measure_ns >= self.covers[0].covered_ns
 
     @property
     def sampled_activity(self) -> Activity | None:
-        tells = self.sampled and self.sampled[0].share >= LEAST_SAMPLE_SHARE
+        tells = self.sampled and self.sampled[0].of >= FEWEST_SAMPLES and self.sampled[0].share >= LEAST_SAMPLE_SHARE
         return self.sampled[0].activity if tells else None
 
     @property
@@ -103,8 +109,8 @@ class HostStory:
                 f"({top.count} of {top.of} samples: {', '.join(top.symbols)})."
             )
         elif self.sampled_function:
-            name, share = self.sampled_function
-            yield f"{units.share(share)} of the launching thread's samples there are in {name}."
+            function = self.sampled_function
+            yield f"{units.share(function.share)} of the launching thread's samples there are in {function.name}."
         yield from self._waits()
 
     def _long_gaps(self) -> str:
@@ -119,7 +125,8 @@ class HostStory:
         )
 
     def _waits(self) -> Iterator[str]:
-        waits = [f"synchronisation takes {units.time(self.synchronising_ns)}"] if self.synchronising_ns else []
+        is_told = 100 * self.synchronising_ns >= self.late.measure_ns or self.os_calls
+        waits = [f"synchronisation takes {units.time(self.synchronising_ns)}"] if is_told else []
         waits += [f"{name}() takes {units.time(ns)}" for name, ns in self.os_calls[:1]]
         if waits:
             yield f"Of thread {self.thread.tid}'s part, {', '.join(waits)}."
@@ -131,9 +138,10 @@ class HostStory:
             )
 
     @property
-    def sampled_function(self) -> tuple[str, float] | None:
-        tells = self.function and self.function[1] >= LEAST_SAMPLE_SHARE
-        return self.function if tells else None
+    def sampled_function(self) -> SampledFunction | None:
+        function = self.function
+        tells = function and function.of >= FEWEST_SAMPLES and function.share >= LEAST_SAMPLE_SHARE
+        return function if tells else None
 
     def evidence(self) -> Iterator[Evidence]:
         for tid, ns in self.late_ns_of_others.items():
@@ -164,15 +172,20 @@ class HostStory:
                 samples = f"{sampled.count} of {sampled.of} samples"
                 yield Evidence(f"samples {sampled.activity.label}", sampled.share, "share", samples)
         if self.function:
-            yield Evidence(f"samples in {self.function[0]}", self.function[1], "share", "samples with this leaf")
+            leaf = f"samples with this leaf, of {self.function.of}"
+            yield Evidence(f"samples in {self.function.name}", self.function.share, "share", leaf)
 
     def next_steps(self) -> Iterator[str]:
+        function = self.sampled_function
+        if self.where is None and function and not self.sampled_activity:
+            yield (
+                f"Find what {function.name} does there ({units.share(function.share)} of the samples): "
+                "make it cheaper, or hand it to another thread."
+            )
         if self.activity:
             yield self.activity.do
         if self.where is None:
-            if self.sampled_function:
-                yield f"Make {self.sampled_function[0]} cheaper, or move it off the launching thread."
-            else:
+            if function is None:
                 yield "Put ranges (NVTX, record_function) around the phases of the host loop: then the gaps get names."
         elif self.is_launching_code:
             yield (
@@ -203,7 +216,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     thread = trace.threads[account.latest_thread]
     late = account.host_late_of[thread.thread_id]
     states = states_within(thread, late)
-    covers = cover_by_ranges(thread, late, least_share=named_share)
+    covers = sorted(cover_by_ranges(thread, late, least_share=named_share), key=lambda cover: -cover.covered_ns)
     others = {
         trace.threads[i].tid: part.measure_ns for i, part in account.host_late_of.items() if i != thread.thread_id
     }
@@ -219,7 +232,6 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
         os_calls=activities.longest_os_calls(trace.case, thread, late),
         synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
         bystander=_bystander(trace, thread, account.idle),
-        launches_in_cover=float(covers[0].ranges.contains(thread.calls.start_ns).mean()) if covers else 0.0,
     )
 
 

@@ -72,7 +72,7 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
         refute="Replay the same kernels as one CUDA graph: if the time per step stays, launching was not the limit.",
         next=[
             *([_DROP_SYNC.format(share=units.share(after_sync))] if after_sync >= 0.5 else []),
-            "Capture the repeated sequence as a CUDA graph, or compile it (torch.compile(mode='reduce-overhead')).",
+            _MORE_PER_GRAPH if launches.is_graph.mean() >= 0.5 else _USE_GRAPHS,
             "Use larger batches or fused kernels, so that each launch carries more work.",
         ],
         extent=paced,
@@ -86,19 +86,21 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     Asks      Is the queue of the device full, so that the host waits to launch and not the other way round?
     Decides   Fires when the driver reported a full command buffer inside the window, or when `queued_share` of the
               launches returned while earlier work of the device was still running; in both cases only while host-late
-              idle time stays below `late_share` of the window. Nodes of a graph count as one launch.
+              idle time stays below `late_share` of the window. Nodes of a graph count as one launch. A full command
+              buffer is the process', so it counts only for a device on which a tenth of the launches queued.
     Matters   It is good news about the host: making its code faster cannot make this run faster.
     Do        Look at what the device itself does: copies, kernels, their order.
     Refute    Delay the host a little (a microsecond per launch): if the run gets slower, it was not ahead.
     """
     launches = launches_in(device)
     starts_ns, ends_ns = trace.overhead_rows(device.process_id, "command buffer full")
-    n_full = int((device.window.measure_within(starts_ns, ends_ns) > 0).sum())
+    queued = float(launches.was_queued.mean()) if len(launches) else 0.0
+    # The rows are those of the process: on a device where nothing queues they speak of another one.
+    n_full = int((device.window.measure_within(starts_ns, ends_ns) > 0).sum()) if queued >= LEAST_QUEUED else 0
     if len(launches) < FEWEST_OPERATIONS and not n_full:
         yield CannotTell(subject_of(device), _too_few(launches))
         return
     full = Intervals.union_of(starts_ns, ends_ns) & device.window
-    queued = float(launches.was_queued.mean()) if len(launches) else 0.0
     late = device.share(trace.idle_of(device).host_late)
     if late >= limits["late_share"] or (not n_full and queued < limits["queued_share"]):
         yield Clear(subject_of(device))
@@ -126,6 +128,9 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     )
 
 
+LEAST_QUEUED = 0.1
+
+
 @dataclass(frozen=True, eq=False)
 class Launches:
     """The distinct launching calls of a device's work in the window, in parallel arrays by thread and start.
@@ -134,6 +139,8 @@ class Launches:
     """
 
     thread_id: NDArray[np.int32]
+    part: NDArray[np.int64]  # of the window, which may have several
+    is_graph: NDArray[np.bool_]
     start_ns: Times
     end_ns: Times
     earlier_end_ns: Times  # of all work that started before its first operation
@@ -156,7 +163,8 @@ class Launches:
     @cached_property
     def period_ns(self) -> int:
         """Median time between the starts of a thread's consecutive launches; 0 with fewer than two."""
-        periods = np.diff(self.start_ns)[np.diff(self.thread_id) == 0]
+        follows = (np.diff(self.thread_id) == 0) & (np.diff(self.part) == 0)
+        periods = np.diff(self.start_ns)[follows]
         return int(np.median(periods)) if len(periods) else 0
 
 
@@ -166,7 +174,15 @@ def launches_in(device: DeviceTimeline) -> Launches:
     known = np.flatnonzero(device.launch != gpu_work.NONE)
     call, first = np.unique(device.launch[known], return_index=True)
     calls = device.calls.select(call)
-    return Launches(calls.thread_id, calls.start_ns, calls.end_ns, earlier[known[first]])
+    graph_names = [i for i in np.unique(calls.name_id).tolist() if "GraphLaunch" in device.names[i]]
+    return Launches(
+        thread_id=calls.thread_id,
+        part=np.searchsorted(device.window.starts_ns, calls.start_ns, side="right"),
+        is_graph=np.isin(calls.name_id, graph_names),
+        start_ns=calls.start_ns,
+        end_ns=calls.end_ns,
+        earlier_end_ns=earlier[known[first]],
+    )
 
 
 def _too_few(launches: Launches) -> str:
@@ -181,10 +197,14 @@ def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> tupl
     synchronising = Intervals.empty()
     for thread_id in account.host_late_of:
         synchronising = synchronising | trace.synchronising(trace.threads[thread_id])
-    paced = (gaps & (account.host_late | account.launch_latency)) - synchronising
-    return paced, float(synchronising.contains(gaps.starts_ns).mean()) if gaps else 0.0
+    to_launch = account.host_late | account.launch_latency
+    late_gaps = gaps.starts_ns[to_launch.measure_within(gaps.starts_ns, gaps.ends_ns) > 0]
+    after_sync = float(synchronising.contains(late_gaps).mean()) if len(late_gaps) else 0.0
+    return (gaps & to_launch) - synchronising, after_sync
 
 
+_USE_GRAPHS = "Capture the repeated sequence as a CUDA graph, or compile it (torch.compile(mode='reduce-overhead'))."
+_MORE_PER_GRAPH = "Put more of the work, or several steps, into one graph: each graph launch carries too little."
 _DROP_SYNC = (
     "Drop the synchronisation first: {share} of these gaps begin while the host still waits for the device, "
     "so nothing is queued behind."

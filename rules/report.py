@@ -42,6 +42,7 @@ class DeviceRow:
     name: str | None
     window: tuple[int, int]
     window_ns: int
+    is_scoped: bool  # the window is the part that the user asked for
     lead_ns: int
     tail_ns: int
     busy_ns: int

@@ -44,7 +44,7 @@ def drained_by_sync(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     yield Finding(
         title=f"Synchronisation drains the device ({top})",
         claim=f"For {units.time(drained.measure_ns)} ({units.share(share)} of the window) the device had run dry while "
-        f"the launching thread was still inside {top} and other synchronising calls.",
+        f"the launching thread was still inside {top}{' and other synchronising calls' if len(names) > 1 else ''}.",
         subject=subject_of(device),
         share=share,
         recoverable_ns=drained.measure_ns,

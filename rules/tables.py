@@ -28,6 +28,7 @@ def device_row(device: DeviceTimeline) -> DeviceRow:
         name=device.hardware,
         window=(device.start_ns, device.end_ns),
         window_ns=device.window_ns,
+        is_scoped=device.is_scoped,
         lead_ns=device.lead_ns,
         tail_ns=device.tail_ns,
         busy_ns=device.busy.measure_ns,

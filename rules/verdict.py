@@ -35,8 +35,9 @@ def _most_specific(top: Finding | None, findings: Sequence[Finding]) -> Finding 
     if top is None or top.rule != "idle.gpu":
         return top
     for finding in findings:
-        explains = 2 * (finding.recoverable_ns or 0) >= (top.recoverable_ns or 1)
-        if finding.rule in EXPLAIN_IDLE and finding.subject.same_device(top.subject) and explains:
+        if finding.rule not in EXPLAIN_IDLE or not finding.subject.same_device(top.subject):
+            continue
+        if 2 * (finding.extent & top.extent).measure_ns >= top.extent.measure_ns:
             return finding
     return top
 

@@ -68,11 +68,12 @@ def _device_notes(report: Report) -> Iterator[str]:
         return
     lead_ns, tail_ns = max(row.lead_ns for row in rows), max(row.tail_ns for row in rows)
     up_to = "up to " if len(rows) > 1 else ""
-    outside = (
-        f"; the host ran {up_to}{units.time(lead_ns)} before it and {up_to}{units.time(tail_ns)} after it, "
-        "which is not idle time"
-    )
-    yield f"The window runs from the first to the last GPU operation{outside if lead_ns or tail_ns else ''}."
+    outside = [f"{up_to}{units.time(ns)} {when} it" for ns, when in ((lead_ns, "before"), (tail_ns, "after")) if ns]
+    host = f"; the host ran {' and '.join(outside)}, which is not idle time" if outside else ""
+    if any(row.is_scoped for row in rows):
+        yield "The window is the part of the trace that was asked for, at most from first to last GPU operation."
+    else:
+        yield f"The window runs from the first to the last GPU operation{host}."
     if upper := [phrases.device(report, row) for row in rows if row.busy_is_upper_bound]:
         yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper, '; ')}."
     if few := [phrases.device(report, row) for row in rows if not phrases.has_shares(row)]:

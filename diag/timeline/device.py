@@ -62,7 +62,8 @@ class DeviceTimeline:
     all_ops: GpuOps  # also those outside the window
     all_launch: NDArray[np.int64]
     window: Intervals
-    is_scoped: bool  # the window is what the user asked for, not first start to last end
+    is_scoped: bool  # the window is the part that the user asked for
+    range_name: str | None  # that part, where it is the time inside ranges
     others: Intervals  # work of other processes on the same hardware
     host_span: tuple[int, int]  # first start and last end of anything the process did on the host
 
@@ -156,11 +157,18 @@ class DeviceTimeline:
                     gpu_work.MEMORY_KINDS[src],
                     gpu_work.MEMORY_KINDS[dst],
                     len(of),
-                    int(of.bytes.sum()),
+                    self._bytes_in_window(of),
                     of.union() & self.window,
                 )
             )
         return sorted(groups, key=lambda group: -group.busy_ns)
+
+    def _bytes_in_window(self, copies: GpuOps) -> int:
+        """A copy that reaches over the window's edge counts with the part of its bytes that its time there suggests."""
+        if not self.is_scoped:
+            return int(copies.bytes.sum())
+        inside_ns = self.window.measure_within(copies.start_ns, copies.end_ns)
+        return round(float((copies.bytes * (inside_ns / np.maximum(copies.duration_ns, 1))).sum()))
 
     def count(self, kind: int) -> int:
         return int((self.ops.kind == kind).sum())

@@ -31,6 +31,7 @@ class Trace:
         self.case = case
         self.source = source
         self.scope = scope
+        self.range_name: str | None = None  # of the ranges that the scope was made of
         self._idle: dict[tuple[int, int], IdleAccount] = {}
 
     @property
@@ -73,8 +74,8 @@ class Trace:
         if self.scope is not None:
             inside = self.scope.measure_within(ops.start_ns, ops.end_ns) > 0
             ops, launch = ops.select(inside), all_launch[inside]
-            window = Intervals.single(*(ops.union() & self.scope).span) & self.scope
-            if not window:
+            window = window & self.scope
+            if not len(ops) or not window:
                 return None
         pid, name = self._processes[process_id]
         return DeviceTimeline(
@@ -93,6 +94,7 @@ class Trace:
             all_launch=all_launch,
             window=window,
             is_scoped=self.scope is not None,
+            range_name=self.range_name,
             others=others,
             host_span=self._host_span(process_id) or window.span,
         )

@@ -26,6 +26,7 @@ def device(**changes: Any) -> DeviceRow:
         name="Tesla T4",
         window=(10 * MS, 106 * MS),
         window_ns=96 * MS,
+        is_scoped=False,
         lead_ns=10 * MS,
         tail_ns=2 * MS,
         busy_ns=60 * MS,

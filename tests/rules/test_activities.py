@@ -71,7 +71,8 @@ def test_stacks_are_counted_by_sample(tmp_path: Path) -> None:
         (thread,) = Trace(case, case.sources[0]).threads.values()
         (share,) = activities.sampled_activities(case, thread, Intervals.single(0, 80))
         assert (share.count, share.of, share.symbols) == (6, 8, ["deflate"])
-        assert activities.most_sampled_function(case, thread, Intervals.single(0, 80)) == ("deflate", 6 / 8)
+        function = activities.most_sampled_function(case, thread, Intervals.single(0, 80))
+        assert function == activities.SampledFunction("deflate", count=6, of=8)
         assert activities.most_sampled_function(case, thread, Intervals.empty()) is None
 
 

@@ -182,11 +182,37 @@ def test_the_range_that_fits_is_named_and_not_the_one_around_it(ask: Ask) -> Non
 def test_samples_say_what_the_thread_was_doing(ask: Ask) -> None:
     scene = starved()
     for start in range(80, 980, 100):
-        scene.main.sample(start + 2, "__memcpy_avx_unaligned", "PyArray_Copy")
+        for after in (2, 6):
+            scene.main.sample(start + after, "__memcpy_avx_unaligned", "PyArray_Copy")
         scene.main.sample(start + 40, "PyEval_EvalFrameDefault")  # while the device is busy: tells nothing of the gap
     finding = only_finding(ask("idle.gpu", scene.export))
     assert "copying host memory" in finding.title
     assert figures(finding)["samples copying host memory"] == 1.0
+
+
+def test_a_handful_of_samples_names_nothing(ask: Ask) -> None:
+    scene = starved()
+    for start in range(80, 980, 100):
+        scene.main.sample(start + 2, "__memcpy_avx_unaligned", "PyArray_Copy")
+    assert "copying host memory" not in only_finding(ask("idle.gpu", scene.export)).title
+
+
+def test_the_edges_of_a_part_of_a_trace_are_idle_time_too(report_on: Analyse) -> None:
+    """From 985 to 1185: [985, 1000) and [1080, 1100) are idle; only what the user did not ask for is left out."""
+    report = report_on(starved(20).export, window="990ns:1190ns")
+    (device,) = report.devices
+    assert (device.window, device.window_ns) == ((985, 1185), 200)
+    assert device.idle_ns == 15 + 20 + 5
+
+
+def test_a_range_that_launches_the_work_is_not_to_be_overlapped_with_it(ask: Ask) -> None:
+    beside, around = starved(), starved()
+    for i in range(1, 10):
+        beside.main.range("checkpoint", 100 * i - 20, 100 * i - 6)
+        around.main.range("forward", 100 * i - 20, 100 * i - 1)
+    assert any("Overlap 'checkpoint'" in step for step in only_finding(ask("idle.gpu", beside.export)).next)
+    advice = only_finding(ask("idle.gpu", around.export)).next
+    assert any("'forward' is the code that launches" in step for step in advice)
 
 
 def test_each_device_of_each_process_has_its_account(ask: Ask) -> None:

@@ -151,3 +151,36 @@ def test_the_verdict_excludes_what_is_shown_not_to_be_the_cause(report_on: Analy
     verdict = report_on(scene.export).verdict
     assert verdict.title.startswith("Transfer-bound: pinned host→device at ")
     assert verdict.title.endswith("; not idle, not CPU-bound")
+
+
+def test_time_between_launches_is_not_measured_across_the_parts_of_a_window(report_on: Analyse) -> None:
+    """Twelve bursts of two launches, 100 apart, every 10000: the holes in between are not the host's pace."""
+    scene = Scene()
+    for i in range(12):
+        for at in (10_000 * i, 10_000 * i + 100):
+            scene.main.launch(scene.gpu, called=at - 5, start=at, end=at + 80)
+        scene.main.range("burst", 10_000 * i - 10, 10_000 * i + 180)
+    report = report_on(scene.export, range_name="burst")
+    (finding,) = (finding for finding in report.findings if finding.rule == "launch.bound")
+    assert figures(finding)["time between launches"] == 100
+
+
+def test_a_full_command_buffer_says_nothing_about_a_device_on_which_nothing_queues(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(20):
+        scene.main.launch(scene.gpu, called=100 * i, start=100 * i, end=100 * i + 100)
+    scene.main.overhead("Command buffer full (CUDA)", 200, 300)
+    (answer,) = ask("launch.back_pressure", scene.export)
+    assert isinstance(answer, Clear)
+
+
+def test_graph_launches_are_not_told_to_use_graphs(ask: Ask) -> None:
+    scene = Scene()
+    for i in range(20):
+        correlation = scene.main.call("cudaGraphLaunch_v10000", 100 * i - 5, 100 * i - 4)
+        for node in range(2):
+            scene.gpu.kernel(
+                100 * i + 40 * node, 100 * i + 40 * node + 40, correlation=correlation, graphNodeId=node + 1
+            )
+    finding = only_finding(ask("launch.bound", scene.export))
+    assert any("into one graph" in step for step in finding.next)
