@@ -42,6 +42,7 @@ class HostStory:
     """The host-late time, told of the thread that most of it belongs to."""
 
     thread: HostThread
+    tick_ns: int
     idle: Intervals  # of the device
     late: Intervals  # the thread's part of it
     late_ns_of_others: Mapping[int, int]  # host-late time of the other launching threads, by tid
@@ -114,7 +115,9 @@ class HostStory:
         yield from self._waits()
 
     def _long_gaps(self) -> str:
-        gaps = longest_gaps(self.idle)
+        gaps = longest_gaps(self.idle, tick_ns=self.tick_ns)
+        if not gaps:
+            return f"All gaps are shorter than two ticks of the trace ({units.time(2 * self.tick_ns)})."
         inside = ""
         if self.covers:
             share = (self.covers[0].ranges & gaps).measure_ns / gaps.measure_ns
@@ -222,6 +225,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     }
     return HostStory(
         thread=thread,
+        tick_ns=trace.tick_ns,
         idle=account.idle,
         late=late,
         late_ns_of_others=dict(sorted(others.items(), key=lambda item: -item[1])),
@@ -245,11 +249,16 @@ def _bystander(trace: Trace, launching: HostThread, idle: Intervals) -> Bystande
     return most if most and most.share_of_idle >= 0.5 else None
 
 
-def longest_gaps(idle: Intervals) -> Intervals:
-    """The gaps no shorter than the largest power of ten (in ns) that still leaves nine tenths of the idle time."""
+def longest_gaps(idle: Intervals, *, tick_ns: int) -> Intervals:
+    """The gaps no shorter than the largest power of ten (in ns) that still leaves nine tenths of the idle time.
+
+    Gaps below two ticks of a coarse trace may be rounding and are never among them.
+    """
     lengths = idle.lengths_ns
+    long = lengths >= (2 * tick_ns if tick_ns > 1 else 1)
     for exponent in range(10, 0, -1):
-        long = lengths >= 10**exponent
-        if lengths[long].sum() >= 0.9 * lengths.sum():
-            return Intervals(idle.starts_ns[long], idle.ends_ns[long])
-    return idle
+        longer = long & (lengths >= 10**exponent)
+        if lengths[longer].sum() >= 0.9 * lengths.sum():
+            long = longer
+            break
+    return Intervals(idle.starts_ns[long], idle.ends_ns[long])
