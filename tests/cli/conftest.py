@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import interruptible
 from tests.builders.nsys_export import NsysExport
 
 DIAG = Path(sys.executable).with_name("diag")
@@ -58,9 +59,7 @@ class Command:
         return Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
     def start(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [DIAG, *words], env=self.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        return interruptible.start([DIAG, *words], self.environment(env))
 
     def leftovers(self) -> list[str]:
         """What lies in the cache beside whole cases and the digests of inputs."""

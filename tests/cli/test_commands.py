@@ -6,13 +6,13 @@ import json
 import re
 import signal
 import subprocess
-import time
 import unicodedata
 from pathlib import Path
 
 import pytest
 
 from diag.cli.verbs import app
+from tests import interruptible
 from tests.cli.conftest import DIAG, Command, small_export, snapshot
 
 VERBS = sorted(str(command.name) for command in app.registered_commands)
@@ -317,9 +317,9 @@ def test_an_endless_query_can_be_interrupted(diag: Command, export: Path) -> Non
     process = diag.start(
         "query", export, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT COUNT(*) FROM n"
     )
-    time.sleep(1)
+    interruptible.wait_until(lambda: interruptible.has_open(process, ".diag"), process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=5)
+    out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, b"")
     assert err.count(b"\n") == 1
     assert len(diag.cases()) == 1

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import interruptible
 from tests.cli.conftest import DIAG, Command, small_export, snapshot
 
 AS_ROOT = os.geteuid() == 0
@@ -205,9 +206,9 @@ def test_an_interrupted_conversion_ends_its_tool(diag: Command, tmp_path: Path) 
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.terminate()
-    _, err = process.communicate(timeout=5)
+    _, err = process.communicate(timeout=30)
     assert (process.returncode, err.count(b"\n")) == (128 + signal.SIGTERM, 1)
-    assert not Path("/proc", started.read_text().strip()).exists()
+    assert interruptible.ended(int(started.read_text()))
     assert not diag.leftovers()
 
 
@@ -231,7 +232,7 @@ def test_an_interrupted_import_ends_soon_and_leaves_nothing(
     process.send_signal(number)
     started = time.monotonic()
     out, err = process.communicate(timeout=20)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10
     assert err.decode() == "diag: interrupted; nothing was kept of what was being read.\n"
     assert (process.returncode, out) == (128 + number, b"")
     assert not diag.cases()

@@ -24,6 +24,7 @@ import pytest
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
 from diag.ingest import nsys_report, nsys_tool
 from diag.ingest.nsys_report import Nsys, exported, find_nsys, report_version
+from tests import interruptible
 
 MAGIC = b"NVIDIA Tegra Profiler Report "
 NEW_HEADER = MAGIC + b"2024@6@2@25-246234924588v0.\n\x0bLocal (CLI)"
@@ -334,23 +335,13 @@ def test_success_without_an_sqlite_file_is_an_error(
     assert list(workdir.iterdir()) == []
 
 
-def ended(pid_file: Path) -> bool:
-    """Whether the process named in `pid_file` is gone within two seconds (killed, perhaps not yet reaped)."""
-    status = Path("/proc", pid_file.read_text().strip(), "status")
-    for _ in range(40):
-        if not status.exists() or "State:\tZ" in status.read_text():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_a_hanging_nsys_is_stopped_with_its_children(
     report: Path, workdir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, fake_nsys(tmp_path / "bin", f'touch "$out"; sleep 60 & echo $! > {tmp_path}/child; wait'))
     with pytest.raises(InputError, match=r"did not end within 0\.5 s"):
         exported(report, workdir, timeout_s=0.5)
-    assert ended(tmp_path / "child")
+    assert interruptible.ended(int((tmp_path / "child").read_text()))
     assert list(workdir.iterdir()) == []
 
 
@@ -359,18 +350,14 @@ def test_an_interrupt_stops_nsys_and_leaves_nothing(report: Path, workdir: Path,
     code = (
         "import sys, pathlib; from diag.ingest.nsys_report import exported; exported(*map(pathlib.Path, sys.argv[1:]))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, report, workdir],
-        env={**os.environ, "DIAG_NSYS": str(nsys)},
-        stderr=subprocess.PIPE,
-    )
-    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text().strip():
-        assert process.poll() is None
-        time.sleep(0.05)
+    env = {**os.environ, "DIAG_NSYS": str(nsys)}
+    process = interruptible.start([sys.executable, "-c", code, report, workdir], env)
+    child = tmp_path / "child"
+    interruptible.wait_until(lambda: child.exists() and child.read_text().strip() != "", process)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=60)
     assert b"KeyboardInterrupt" in stderr
-    assert ended(tmp_path / "child")
+    assert interruptible.ended(int((tmp_path / "child").read_text()))
     assert list(workdir.iterdir()) == []
 
 
