@@ -234,7 +234,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
         sampled=activities.sampled_activities(trace.case, thread, states.running),
         function=activities.most_sampled_function(trace.case, thread, states.running),
         os_calls=activities.longest_os_calls(trace.case, thread, late),
-        synchronising_ns=(late & trace.synchronising(thread)).measure_ns,
+        synchronising_ns=(late & thread.synchronising).measure_ns,
         bystander=_bystander(trace, thread, account.idle),
     )
 

@@ -196,7 +196,7 @@ def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> tupl
     gaps = Intervals(account.idle.starts_ns[short], account.idle.ends_ns[short])
     synchronising = Intervals.empty()
     for thread_id in account.host_late_of:
-        synchronising = synchronising | trace.synchronising(trace.threads[thread_id])
+        synchronising = synchronising | trace.threads[thread_id].synchronising
     to_launch = account.host_late | account.launch_latency
     late_gaps = gaps.starts_ns[to_launch.measure_within(gaps.starts_ns, gaps.ends_ns) > 0]
     after_sync = float(synchronising.contains(late_gaps).mean()) if len(late_gaps) else 0.0

@@ -32,7 +32,7 @@ def drained_by_sync(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     names: dict[str, int] = {}
     for thread_id, late in account.host_late_of.items():
         thread = trace.threads[thread_id]
-        waiting = late & trace.synchronising(thread)
+        waiting = late & thread.synchronising
         drained = drained | waiting
         for name, ns in activities.longest_cuda_calls(trace.case, thread, waiting):
             names[name] = names.get(name, 0) + ns

@@ -6,6 +6,16 @@ column hold any type, and the case does not. Texts come as BLOBs: not every one 
 `{earliest}`, `{latest}`, `{last_device}` and `{longest}` bound what a damaged or hostile file may claim.
 """
 
+# Conditions that several statements share; `Export.sql` fills them in like columns.
+CONDITIONS = {
+    "is_instant": "typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}",
+    "is_timed": """typeof({start}) = 'integer' AND typeof({end}) = 'integer'
+       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}""",
+    # CUPTI says of device activities: start = end = 0 means that no time could be collected.
+    "is_device_work": """({start} <> 0 OR {end} <> 0)
+       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
+}
+
 METADATA = """
     SELECT CAST(name AS BLOB), CAST(value AS BLOB)
       FROM src.{table} t
@@ -17,7 +27,6 @@ SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
-# CUPTI says of device activities: start = end = 0 means that no time could be collected.
 KERNELS = """
     INSERT INTO gpu_op (
         source_id, process_id, device, context, stream, kind, start_ns, end_ns, name_id, short_name_id, correlation,
@@ -36,10 +45,7 @@ KERNELS = """
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_string n ON n.key = {demangledName}
       LEFT JOIN map_string s ON s.key = {shortName}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
-       AND ({start} <> 0 OR {end} <> 0)
-       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
+     WHERE {is_timed} AND {is_device_work}
 """
 
 COPIES = """
@@ -54,10 +60,7 @@ COPIES = """
       LEFT JOIN map_copy_kind k ON k.key = {copyKind}
       LEFT JOIN map_memory a ON a.key = {srcKind}
       LEFT JOIN map_memory b ON b.key = {dstKind}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
-       AND ({start} <> 0 OR {end} <> 0)
-       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
+     WHERE {is_timed} AND {is_device_work}
 """
 
 MEMSETS = """
@@ -70,10 +73,7 @@ MEMSETS = """
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_memory m ON m.key = {memKind}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
-       AND ({start} <> 0 OR {end} <> 0)
-       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
+     WHERE {is_timed} AND {is_device_work}
 """
 
 GRAPHS = """
@@ -83,10 +83,7 @@ GRAPHS = """
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphId} AS INTEGER)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
-       AND ({start} <> 0 OR {end} <> 0)
-       AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
+     WHERE {is_timed} AND {is_device_work}
 """
 
 API_CALLS = """
@@ -95,8 +92,7 @@ API_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+     WHERE {is_timed}
 """
 
 # A synchronisation row may carry the device ordinal of another process; its context does not lie.
@@ -108,8 +104,7 @@ SYNCS = """
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_sync_kind k ON k.key = {syncType}
       LEFT JOIN context c ON c.process_id = p.value AND c.context = {contextId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+     WHERE {is_timed}
 """
 
 GPU_FACTS = (
@@ -185,8 +180,7 @@ OS_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+     WHERE {is_timed}
 """
 
 SAMPLES = """
@@ -194,7 +188,7 @@ SAMPLES = """
     SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), CAST({id} AS INTEGER) + {stack_offset}
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
-     WHERE typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}
+     WHERE {is_instant}
 """
 
 SCHED = """
@@ -202,7 +196,7 @@ SCHED = """
     SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
-     WHERE typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}
+     WHERE {is_instant}
 """
 
 CUPTI_OVERHEAD = """
@@ -212,8 +206,7 @@ CUPTI_OVERHEAD = """
       LEFT JOIN map_thread th ON th.key = {globalTid}
       LEFT JOIN map_string n ON n.key = {nameId}
       LEFT JOIN map_overhead_kind k ON k.key = {overheadType}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+     WHERE {is_timed}
 """
 
 # Nsight's own table tells its causes by name; driver work that CUPTI merely reports there is not the profiler's cost.
@@ -235,8 +228,7 @@ NSYS_OVERHEAD = """
       LEFT JOIN map_string n ON n.key = {nameId}
       LEFT JOIN name ON name.id = n.value
       LEFT JOIN map_overhead_kind k ON k.key = {overheadType}
-     WHERE typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}
+     WHERE {is_timed}
 """
 
 DIAGNOSTICS = """
@@ -265,6 +257,6 @@ NVTX_RANGES = """
            COALESCE(substr(CAST({text} AS BLOB), 1, {longest}), {string}, CAST('#' || {textId} AS BLOB), x'') AS text
       FROM {table} t
      WHERE {eventType} IN ({push_pop}, {start_end}, {mark})
-       AND typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest} AND typeof({globalTid}) = 'integer'
+       AND {is_instant} AND typeof({globalTid}) = 'integer'
        AND (typeof({end}) <> 'integer' OR {end} BETWEEN {start} AND {latest})
 """

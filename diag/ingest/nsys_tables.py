@@ -13,6 +13,8 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from diag.ingest.nsys_statements import CONDITIONS
+
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
@@ -139,9 +141,9 @@ class Export:
 
         Only names written in this package are ever filled in, never text from the file.
         """
-        return statement.format_map(
-            _Columns(self.columns.get(table, frozenset()), {"table": table, **_BOUNDS, **parts})
-        )
+        names = _Columns(self.columns.get(table, frozenset()), {"table": table, **_BOUNDS, **parts})
+        names |= {name: condition.format_map(names) for name, condition in CONDITIONS.items()}
+        return statement.format_map(names)
 
     def string(self, table: str, column: str) -> str:
         """SQL for the text, as BLOB, whose id stands in a column of `table t`; NULL where the file cannot say."""

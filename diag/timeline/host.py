@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,9 @@ from diag.timeline.intervals import Intervals, Times
 from diag.timeline.ranges import NESTING_KINDS, OPEN_NS, Ranges
 
 Index = NDArray[np.int64]
+
+SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
+"""CUDA and HIP calls that return only when the device has done what they wait for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,7 @@ class HostThread:
     process_id: int
     tid: int
     name: str | None
+    names: Mapping[int, str]
     patterns: Mapping[int, str]
     all_ranges: Ranges
     calls: Calls
@@ -84,6 +89,13 @@ class HostThread:
     @cached_property
     def in_cuda(self) -> Intervals:
         return Intervals.union_of(self.calls.start_ns, self.calls.end_ns)
+
+    @cached_property
+    def synchronising(self) -> Intervals:
+        """Time inside CUDA calls that wait for the device."""
+        names = [i for i in np.unique(self.calls.name_id).tolist() if SYNCHRONISING_CALL.search(self.names[i])]
+        waits = np.isin(self.calls.name_id, names)
+        return Intervals.union_of(self.calls.start_ns[waits], self.calls.end_ns[waits])
 
     @cached_property
     def in_os(self) -> Intervals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -16,9 +15,6 @@ from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
-
-SYNCHRONISING_CALL = re.compile(r"Synchroni[sz]e|^(cuda|cu|hip)Memcpy(?!.*Async)")
-"""CUDA and HIP calls that return only when the device has done what they wait for."""
 
 
 class Trace:
@@ -168,6 +164,7 @@ class Trace:
                 process_id=row["process_id"],
                 tid=row["tid"],
                 name=row["name"],
+                names=self.names,
                 patterns=self.patterns,
                 all_ranges=self._ranges_of(row["id"]),
                 calls=self._calls_of_thread(row["process_id"], row["id"]),
@@ -199,12 +196,6 @@ class Trace:
     def process_of(self, thread_id: int) -> tuple[int, str | None]:
         """pid and name of a thread's process."""
         return self._processes[self.threads[thread_id].process_id]
-
-    def synchronising(self, thread: HostThread) -> Intervals:
-        """Time in which a thread was inside CUDA calls that wait for the device."""
-        names = [i for i in np.unique(thread.calls.name_id).tolist() if SYNCHRONISING_CALL.search(self.names[i])]
-        waits = np.isin(thread.calls.name_id, names)
-        return Intervals.union_of(thread.calls.start_ns[waits], thread.calls.end_ns[waits])
 
     def overhead_of(self, process_id: int, kind: str) -> Intervals:
         """Union of a process' overhead rows of one kind."""
