@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -30,6 +31,7 @@ NONE = -1
 Column = NDArray[np.int64]
 
 OP_COLUMNS = {
+    "id": "i8",
     "process_id": "i4",
     "device": "i4",
     "stream": "i8",
@@ -58,6 +60,7 @@ CALL_COLUMNS = {
 class GpuOps:
     """Operations in parallel arrays of the types of OP_COLUMNS, sorted by start. NONE stands for NULL."""
 
+    id: Column  # of the row in gpu_op
     process_id: NDArray[np.int32]
     device: NDArray[np.int32]
     stream: Column
@@ -111,7 +114,7 @@ def _code(column: str, values: tuple[str, ...]) -> str:
 
 
 _OPS = f"""
-    SELECT process_id, device, COALESCE(stream, -1) AS stream, {_code("kind", KINDS)} AS kind, start_ns, end_ns,
+    SELECT id, process_id, device, COALESCE(stream, -1) AS stream, {_code("kind", KINDS)} AS kind, start_ns, end_ns,
            COALESCE(name_id, -1) AS name_id, COALESCE(short_name_id, -1) AS short_name_id,
            COALESCE(correlation, -1) AS correlation, COALESCE(bytes, 0) AS bytes,
            {_code("copy_kind", COPY_KINDS)} AS copy_kind,
@@ -120,6 +123,15 @@ _OPS = f"""
       FROM gpu_op
      WHERE source_id = {{source_id:d}}
 """
+
+DETAIL_COLUMNS = (
+    "context", "external_id", "graph_node", "graph", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+    "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes", "shared_dynamic_bytes",
+    "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
+)  # fmt: skip
+"""Columns of gpu_op that few rules ask for; `Trace.details` loads them."""
+
+_DETAILS = "SELECT id, {columns} FROM gpu_op WHERE source_id = {source_id:d} ORDER BY id"
 
 _CALLS = """
     SELECT t.process_id, a.thread_id, a.start_ns, a.end_ns, a.name_id, COALESCE(a.correlation, -1) AS correlation
@@ -144,6 +156,13 @@ def _order_of_work(starts_ns: Column, correlation: Column) -> NDArray[np.intp]:
     """By start, and of those that start in the same tick first the one that was launched first."""
     last = np.iinfo(np.int64).max
     return np.lexsort((np.where(correlation == NONE, last, correlation), starts_ns))
+
+
+def load_details(case: Case, source_id: int, names: Sequence[str]) -> dict[str, Column]:
+    """Columns of DETAIL_COLUMNS of all the operations of a source by id, with the ids themselves. NONE is NULL."""
+    columns = ", ".join(f"COALESCE({name}, -1) AS {name}" for name in DETAIL_COLUMNS if name in names)
+    sql = _DETAILS.format(columns=columns, source_id=source_id)
+    return case.arrays(sql, {"id": "i8"} | dict.fromkeys(names, "i8"))
 
 
 def load_calls(case: Case, source_id: int) -> Calls:

@@ -29,6 +29,7 @@ class Trace:
         self.scope = scope
         self.range_name: str | None = None  # of the ranges that the scope was made of
         self._idle: dict[tuple[int, int], IdleAccount] = {}
+        self._details: dict[str, gpu_work.Column] = {}
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -94,6 +95,13 @@ class Trace:
             others=others,
             host_span=self._host_span(process_id) or window.span,
         )
+
+    def details(self, ops: GpuOps, *names: str) -> tuple[gpu_work.Column, ...]:
+        """Further columns of these operations (`gpu_work.DETAIL_COLUMNS`), in parallel with them; NONE is NULL."""
+        if missing := [name for name in names if name not in self._details]:
+            self._details |= gpu_work.load_details(self.case, self.source.id, missing)
+        at = np.searchsorted(self._details["id"], ops.id) if names else np.empty(0, np.int64)
+        return tuple(self._details[name][at] for name in names)
 
     @cached_property
     def _calls(self) -> Calls:

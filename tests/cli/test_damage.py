@@ -16,6 +16,7 @@ from diag.ingest.importer import ImportOptions, open_inputs
 from diag.render import RENDERERS
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.stored import report_of
+from diag.store.case import SCHEMA_VERSION
 from tests.cli.conftest import Command, small_export, snapshot
 
 REAL = os.environ.get("DIAG_REAL_REPORTS")
@@ -206,7 +207,7 @@ def _kept(diag: Command, folder: Path) -> Path:
     return case
 
 
-@pytest.mark.parametrize("version", [0, 2, 999])
+@pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, 999])
 def test_a_case_of_another_schema(version: int, diag: Command, tmp_path: Path) -> None:
     case = _kept(diag, tmp_path)
     with closing(sqlite3.connect(case)) as db:

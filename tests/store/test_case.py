@@ -72,30 +72,28 @@ def test_columns_arrive_in_the_types_asked_for(case: Case) -> None:
     }
 
 
-def older(case: Case, path: Path) -> Path:
-    """A case as it was before source notes: schema 0, which never was."""
+def older(case: Case, path: Path, version: int) -> Path:
+    """A case as an older diag would have left it: without a table and a column that came later."""
     path.write_bytes(case.path.read_bytes())
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("DROP TABLE source_note")
-        db.execute("PRAGMA user_version = 0")
+        db.execute("ALTER TABLE sync DROP COLUMN correlation")
+        db.execute(f"PRAGMA user_version = {version}")
     return path
 
 
-def test_an_older_case_is_brought_up_to_date_on_a_copy(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (notes_table,) = case.db.execute("SELECT sql FROM sqlite_master WHERE name = 'source_note'").fetchone()
-    monkeypatch.setattr(migrations, "STEPS", {0: notes_table})
-    old = older(case, tmp_path / "old.diag")
+def test_an_older_case_is_brought_up_to_date_on_a_copy(case: Case, tmp_path: Path) -> None:
+    old = older(case, tmp_path / "old.diag", migrations.OLDEST)
     before = old.read_bytes()
     with open_inputs([old], ImportOptions(use_cache=False)) as migrated:
         assert migrated.sources[0].path == "a.sqlite"
         assert migrated.notes(1) == []
+        assert "correlation" in migrated.frame("sync").columns
     assert old.read_bytes() == before
 
 
 def test_a_case_without_a_way_up_says_what_to_do(case: Case, tmp_path: Path) -> None:
-    old = older(case, tmp_path / "old.diag")
+    old = older(case, tmp_path / "old.diag", migrations.OLDEST - 1)
     with (
         pytest.raises(InputError, match=r"case of schema 0.*Import the original files again"),
         open_inputs([old], ImportOptions(use_cache=False)),
