@@ -15,6 +15,7 @@ from importlib import import_module
 
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Subject
+from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
@@ -67,7 +68,8 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
         def decide_all(trace: Trace, limits: Limits) -> Iterator[Answer]:
             for device in trace.devices:
                 if device.has_shares:
-                    yield from decide(trace, device, limits)
+                    startup = trace.startup_of(device)
+                    yield from (told_apart(answer, startup) for answer in decide(trace, device, limits))
                 else:
                     yield CannotTell(subject_of(device), _TOO_FEW.format(n=len(device.ops)))
 

@@ -18,6 +18,10 @@ WARNING_SHARE = 0.02
 CRITICAL_SHARE = 0.10
 
 
+def severity_of(share: float) -> Severity:
+    return "critical" if share >= CRITICAL_SHARE else "warning" if share >= WARNING_SHARE else "info"
+
+
 @dataclass(frozen=True)
 class Subject:
     """What an answer is about. Fields that do not apply are None."""
@@ -71,10 +75,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        if self.level is not None:
-            return self.level
-        share = self.share or 0.0
-        return "critical" if share >= CRITICAL_SHARE else "warning" if share >= WARNING_SHARE else "info"
+        return self.level if self.level is not None else severity_of(self.share or 0.0)
 
     @property
     def id(self) -> str:

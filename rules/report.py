@@ -45,6 +45,7 @@ class DeviceRow:
     is_scoped: bool  # the window is the part that the user asked for
     lead_ns: int
     tail_ns: int
+    startup_ns: int | None  # part of the window before steady state; None where none is in sight
     busy_ns: int
     busy_is_upper_bound: bool  # graph launches recorded as one row hide the gaps inside
     idle_ns: int

@@ -18,7 +18,8 @@ from diag.timeline.ranges import OPEN_NS, Ranges
 from diag.timeline.trace import Trace
 
 
-def device_row(device: DeviceTimeline) -> DeviceRow:
+def device_row(trace: Trace, device: DeviceTimeline) -> DeviceRow:
+    startup = trace.startup_of(device)
     return DeviceRow(
         source=device.source_id,
         process=device.pid,
@@ -31,6 +32,7 @@ def device_row(device: DeviceTimeline) -> DeviceRow:
         is_scoped=device.is_scoped,
         lead_ns=device.lead_ns,
         tail_ns=device.tail_ns,
+        startup_ns=startup.time.measure_ns if startup.is_told else None,
         busy_ns=device.busy.measure_ns,
         busy_is_upper_bound=device.count(gpu_work.GRAPH) > 0,
         idle_ns=device.idle.measure_ns,

@@ -76,6 +76,9 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"The window runs from the first to the last GPU operation{host}."
     if upper := [phrases.device(report, row) for row in rows if row.busy_is_upper_bound]:
         yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper, '; ')}."
+    started = [f"{_part(row, row.startup_ns)} ({phrases.device(report, row)})" for row in rows if row.startup_ns]
+    if started:
+        yield f"Startup, before steady state: {phrases.some(started, '; ')}."
     if few := [phrases.device(report, row) for row in rows if not phrases.has_shares(row)]:
         yield f"Too few operations for shares: {phrases.some(few, '; ')}."
     exposed = [f"{_part(row, row.exposed_comm_ns)} ({phrases.device(report, row)})" for row in rows if row.comm_ns]

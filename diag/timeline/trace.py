@@ -15,6 +15,7 @@ from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
+from diag.timeline.startup import ONE_TIME_CALL, ONE_TIME_OVERHEAD, Startup, find_startup
 
 
 class Trace:
@@ -29,6 +30,7 @@ class Trace:
         self.scope = scope
         self.range_name: str | None = None  # of the ranges that the scope was made of
         self._idle: dict[tuple[int, int], IdleAccount] = {}
+        self._startup: dict[tuple[int, int], Startup] = {}
         self._details: dict[str, gpu_work.Column] = {}
 
     @property
@@ -155,6 +157,22 @@ class Trace:
         if key not in self._idle:
             self._idle[key] = account_for_idle(device)
         return self._idle[key]
+
+    def startup_of(self, device: DeviceTimeline) -> Startup:
+        key = (device.process_id, device.device)
+        if key not in self._startup:
+            self._startup[key] = find_startup(device, *self._one_time_work(device))
+        return self._startup[key]
+
+    def _one_time_work(self, device: DeviceTimeline) -> tuple[Times, Times]:
+        """Starts and ends of what the device's process did once, as calls and as work that the driver reported."""
+        names = np.unique(device.calls.name_id).tolist()
+        once = device.calls.select(
+            np.isin(device.calls.name_id, [i for i in names if ONE_TIME_CALL.match(self.names[i])])
+        )
+        rows = [self.overhead_rows(device.process_id, kind) for kind in ONE_TIME_OVERHEAD]
+        starts, ends = zip((once.start_ns, once.end_ns), *rows, strict=True)
+        return np.concatenate(starts), np.concatenate(ends)
 
     # ---- host ----------------------------------------------------------------------------------------------------
 

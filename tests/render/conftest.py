@@ -29,6 +29,7 @@ def device(**changes: Any) -> DeviceRow:
         is_scoped=False,
         lead_ns=10 * MS,
         tail_ns=2 * MS,
+        startup_ns=0,
         busy_ns=60 * MS,
         busy_is_upper_bound=False,
         idle_ns=36 * MS,

@@ -37,3 +37,15 @@ def fed(n: int = 10) -> Scene:
 def too_short() -> Scene:
     """One operation less than shares need."""
     return starved(9)
+
+
+def starting(steps: int = 10) -> Scene:
+    """Loads a module from 0 to 1000 between two kernels, then repeats two kernels, back to back, from 1000 on."""
+    scene = Scene()
+    scene.main.launch(scene.gpu, called=-5, start=0, end=100, name="gemm")
+    scene.main.call("cuModuleLoadData", 100, 990)
+    for step in range(steps):
+        at = 1000 + 200 * step
+        scene.main.launch(scene.gpu, called=995 + step, start=at, end=at + 100, name="relu")
+        scene.main.launch(scene.gpu, called=996 + step, start=at + 100, end=at + 200, name="gemm")
+    return scene

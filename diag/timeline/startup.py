@@ -1,0 +1,75 @@
+"""Startup apart from steady state: what a process does once, before its work repeats.
+
+Contexts, modules, lazily loaded kernels, compilation, buffers: a run of minutes pays for them once, a capture of a
+second may consist of little else. Startup is claimed only where such one-time work is in the trace; a capture that begins
+in the middle of a run has none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from diag.timeline import gpu_work
+from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
+from diag.timeline.gpu_work import GpuOps
+from diag.timeline.intervals import Intervals, Times
+
+ONE_TIME_CALL = re.compile(
+    r"^(cu|cuda|hip)(Init|CtxCreate|DevicePrimaryCtxRetain|SetDevice|ModuleLoad|ModuleGetFunction|LibraryLoad|"
+    r"LibraryGetKernel|KernelGetFunction|Malloc(?!.*Async)|MemAlloc(?!.*Async)|HostAlloc|MemHostAlloc|MemAllocHost|"
+    r"HostRegister|MemHostRegister|StreamCreate|StreamBeginCapture|StreamEndCapture|GraphInstantiate)"
+)
+"""CUDA and HIP calls that a program in steady state has no need to make."""
+
+ONE_TIME_OVERHEAD = ("module loading", "lazy loading", "jit")
+
+KNOWN_SHARE = 0.95
+"""The work repeats from when the kernels of this share of all launches have been launched once; own choice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Startup:
+    """The part of a device's window before steady state, and the rest. Both are sets of time within the window."""
+
+    time: Intervals
+    steady: Intervals
+    is_told: bool
+    """Whether steady state is in sight at all: False where nothing repeats after the last one-time work."""
+
+    @classmethod
+    def none(cls, device: DeviceTimeline, *, is_told: bool) -> Startup:
+        return cls(Intervals.empty(), device.window, is_told)
+
+
+def find_startup(device: DeviceTimeline, one_time_starts_ns: Times, one_time_ends_ns: Times) -> Startup:
+    """Startup ends with the last one-time work of the process that began before the device's work repeats."""
+    if not len(device.all_ops):
+        return Startup.none(device, is_told=False)
+    early = one_time_starts_ns <= _repeats_from_ns(device.all_ops)
+    first_ns = int(device.all_ops.start_ns[0])
+    end_ns = int(one_time_ends_ns[early].max(initial=first_ns))
+    after = device.all_ops.select(device.all_ops.start_ns >= end_ns)
+    if not _repeats(after):
+        return Startup.none(device, is_told=False)
+    time = device.window & Intervals.single(first_ns, end_ns)
+    return Startup(time, device.window - time, is_told=True)
+
+
+def _repeats_from_ns(ops: GpuOps) -> int:
+    """When the names that make up KNOWN_SHARE of the operations had all occurred. Operations are sorted by start."""
+    _, first, counts = np.unique(_what(ops), return_index=True, return_counts=True)
+    by_time = np.argsort(first)
+    known = np.cumsum(counts[by_time]) >= KNOWN_SHARE * counts.sum()
+    return int(ops.start_ns[first[by_time][np.argmax(known)]])
+
+
+def _repeats(ops: GpuOps) -> bool:
+    return len(ops) >= FEWEST_OPERATIONS and len(ops) >= 2 * len(np.unique(_what(ops)))
+
+
+def _what(ops: GpuOps) -> gpu_work.Column:
+    """What an operation is: a kernel by its name, other work by its kind."""
+    return np.where(ops.kind == gpu_work.KERNEL, ops.name_id.astype(np.int64), -2 - ops.kind.astype(np.int64))
