@@ -1,8 +1,8 @@
 """Startup apart from steady state: what a process does once, before its work repeats.
 
 Contexts, modules, lazily loaded kernels, compilation, buffers: a run of minutes pays for them once, a capture of a
-second may consist of little else. Startup is claimed only where such one-time work is in the trace; a capture that begins
-in the middle of a run has none.
+second may consist of little else. Startup is claimed only where such one-time work is in the trace; a capture that
+begins in the middle of a run has none.
 """
 
 from __future__ import annotations
