@@ -55,8 +55,9 @@ format: $(DEV) ## Format the code and fix what can be fixed without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write docs/rules from the rules themselves
+docs: $(DEV) ## Write docs/rules from the rules themselves, docs/rule-cases.md from their tests
 	$(BIN)/python -m diag.render.rule_pages docs/rules
+	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 
 bench: $(DEV) ## Run the benchmarks of tests/bench
 	$(if $(wildcard tests/bench/bench_*.py), \

@@ -8,6 +8,7 @@ from pathlib import Path
 from diag.render import rule_pages
 from diag.rules import thresholds
 from diag.rules.engine import rules
+from tests.rules import case_table
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
@@ -16,6 +17,10 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
 def test_rule_pages_are_what_the_rules_say() -> None:
     written = {path.name: path.read_text("utf-8") for path in (ROOT / "docs" / "rules").glob("*.md")}
     assert written == dict(rule_pages.pages()), "run: make docs"
+
+
+def test_the_table_of_cases_is_what_the_rules_say_of_them() -> None:
+    assert (ROOT / "docs" / "rule-cases.md").read_text("utf-8") == case_table.page(), "run: make docs"
 
 
 def test_every_rule_has_its_thresholds_and_every_threshold_its_rule() -> None:

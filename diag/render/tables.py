@@ -79,6 +79,8 @@ def _device_notes(report: Report) -> Iterator[str]:
     started = [f"{_part(row, row.startup_ns)} ({phrases.device(report, row)})" for row in rows if row.startup_ns]
     if started:
         yield f"Startup, before steady state: {phrases.some(started, '; ')}."
+    if once := [phrases.device(report, row) for row in rows if phrases.has_shares(row) and row.startup_ns is None]:
+        yield f"Nothing repeats, so that startup cannot be told from steady state: {phrases.some(once, '; ')}."
     if few := [phrases.device(report, row) for row in rows if not phrases.has_shares(row)]:
         yield f"Too few operations for shares: {phrases.some(few, '; ')}."
     exposed = [f"{_part(row, row.exposed_comm_ns)} ({phrases.device(report, row)})" for row in rows if row.comm_ns]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
 from diag.timeline.intervals import Intervals
+from diag.timeline.trace import Trace
+from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
 
 Ask = Callable[[str, NsysExport], list[Answer]]
@@ -25,6 +29,14 @@ class ThreeCases:
     fires: Callable[[], NsysExport]
     clear: Callable[[], NsysExport]
     untold: Callable[[], NsysExport]
+
+
+def answers_of(rule_id: str, export: NsysExport, folder: Path, scope: Intervals | None = None) -> list[Answer]:
+    """What one rule says of a synthetic export, or of a part of it."""
+    with imported(export, folder) as case:
+        (source,) = case.sources
+        limits = thresholds.load().get(rule_id, {})
+        return list(engine.run(engine.rules()[rule_id], Trace(case, source, scope), limits))
 
 
 def only_finding(answers: Sequence[Answer]) -> Finding:

@@ -7,34 +7,24 @@ from typing import Any
 
 import pytest
 
-from diag.rules import engine, thresholds
 from diag.rules.analysis import AnalysisOptions, analyse
-from diag.rules.finding import Answer, Evidence
+from diag.rules.finding import Evidence
 from diag.rules.report import Report
-from diag.timeline.intervals import Intervals
-from diag.timeline.trace import Trace
 from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Analyse, Ask, AskWithin, Query
+from tests.rules.asking import Analyse, Ask, AskWithin, Query, answers_of
 
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
     """The answers of one rule."""
-    return lambda rule_id, export: _answers(rule_id, export, tmp_path)
+    return lambda rule_id, export: answers_of(rule_id, export, tmp_path)
 
 
 @pytest.fixture
 def ask_within(tmp_path: Path) -> AskWithin:
     """The answers of one rule about a part of the trace."""
-    return lambda rule_id, export, scope: _answers(rule_id, export, tmp_path, scope)
-
-
-def _answers(rule_id: str, export: NsysExport, folder: Path, scope: Intervals | None = None) -> list[Answer]:
-    with imported(export, folder) as case:
-        (source,) = case.sources
-        limits = thresholds.load().get(rule_id, {})
-        return list(engine.run(engine.rules()[rule_id], Trace(case, source, scope), limits))
+    return lambda rule_id, export, scope: answers_of(rule_id, export, tmp_path, scope)
 
 
 @pytest.fixture
