@@ -82,7 +82,7 @@ def gpu(facts: Mapping[str, Any]) -> Gpu:
     """A device from a row of the case's table `device`; any fact may be None or absent."""
     name = facts.get("name")
     if is_not_nvidia(name, facts.get("warp_size")):
-        return Gpu(name, sm_count=facts.get("sm_count"))
+        return Gpu(name)
     known = product(name) if name else None
     capability = _capability(facts) or (known.compute_capability if known else None)
     limits = sm_limits(capability) if capability else None
@@ -170,4 +170,4 @@ def _parsed(capability: str) -> ComputeCapability:
 
 
 def _read(file: str) -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("diag.model").joinpath("data", file).read_text("utf-8"))
+    return tomllib.loads(resources.files("diag.model.data").joinpath(file).read_text("utf-8"))

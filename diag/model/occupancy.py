@@ -1,7 +1,7 @@
 """Theoretical occupancy: how many blocks of a kernel fit on one SM, and what keeps more from it.
 
-Sources: CUDA Programming Guide, Hardware Multithreading (registers, shared memory, blocks and warps bound what resides);
-`cuda_occupancy.h` of the CUDA toolkit and Nsight Compute, section Occupancy, for the units of allocation.
+Sources: CUDA Programming Guide, Hardware Multithreading, for what bounds residency; `cuda_occupancy.h` of the CUDA
+toolkit and Nsight Compute, section Occupancy, for the units of allocation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class BlockLimits:
 
     @property
     def least(self) -> int:
-        return min(limit for limit in vars(self).values() if limit is not None)
+        return min(
+            limit for limit in (self.blocks, self.registers, self.shared_memory, self.warps) if limit is not None
+        )
 
 
 @dataclass(frozen=True)

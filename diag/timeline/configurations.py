@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from diag.model.hardware import SmLimits
 from diag.model.occupancy import Block, Occupancy, theoretical_occupancy
-from diag.store.case import Case
 from diag.store.columns import numbers_of
 from diag.timeline import gpu_work
 from diag.timeline.gpu_work import NONE, Column, GpuOps
@@ -52,14 +52,47 @@ class Configurations:
         return [theoretical_occupancy(limits, self.block(at)) for at in range(len(self))]
 
 
-def load_configurations(case: Case, source_id: int, ops: GpuOps) -> Configurations:
-    """The configurations of the kernels among `ops`, in an order that does not depend on that of the rows."""
-    rows = case.arrays(_CONFIGURATIONS.format(source_id=source_id), dict.fromkeys(_COLUMNS, "i8"))
+def configurations_of(ops: GpuOps, columns: Sequence[Column]) -> Configurations:
+    """The configurations of the kernels among `ops`; `columns` are those of COLUMNS, in parallel with `ops`."""
     kernels = np.flatnonzero(ops.kind == gpu_work.KERNEL)
-    at = np.searchsorted(rows["id"], ops.id[kernels])
-    columns = [ops.name_id[kernels].astype(np.int64), *(rows[name][at] for name in _COLUMNS[1:])]
-    first, of = _distinct(columns)
-    return Configurations(*(column[first] for column in columns), kernels, of)
+    of_kernel = dict(zip(COLUMNS, (column[kernels] for column in columns), strict=True))
+    static_bytes, dynamic_bytes = of_kernel["shared_static_bytes"], of_kernel["shared_dynamic_bytes"]
+    shared_bytes = _at_most(static_bytes, _MOST_BYTES) + np.maximum(_at_most(dynamic_bytes, _MOST_BYTES), 0)
+    facts = [
+        ops.name_id[kernels].astype(np.int64),
+        _product(of_kernel, "grid", _MOST_BLOCKS),
+        _product(of_kernel, "block", _MOST_THREADS),
+        of_kernel["registers_per_thread"],
+        np.where(static_bytes == NONE, NONE, shared_bytes),
+        of_kernel["shared_executed_bytes"],
+    ]
+    first, of = _distinct(facts)
+    name_id, blocks, threads, registers, shared, carve_out = (fact[first] for fact in facts)
+    return Configurations(name_id, blocks, threads, registers, shared, carve_out, kernels, of)
+
+
+COLUMNS = (
+    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+    "registers_per_thread", "shared_static_bytes", "shared_dynamic_bytes", "shared_executed_bytes",
+)  # fmt: skip
+"""Columns of gpu_op (`gpu_work.DETAIL_COLUMNS`) that tell how a kernel was launched."""
+
+# What a launch can have at most (CUDA Programming Guide, Technical Specifications) or a little more: so bounded, the
+# products and sums of a damaged file's figures stay within 64 bits.
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = (1025, 1025, 1025)
+_MOST_BYTES = 2**30
+
+
+def _product(columns: Mapping[str, Column], of: str, most: tuple[int, int, int]) -> Column:
+    """How many there are along the three axes; NONE where an axis is not known."""
+    axes = [columns[f"{of}_{axis}"] for axis in "xyz"]
+    x, y, z = (_at_most(axis, limit) for axis, limit in zip(axes, most, strict=True))
+    return np.where((x < 0) | (y < 0) | (z < 0), NONE, x * y * z)
+
+
+def _at_most(column: Column, most: int) -> Column:
+    return np.clip(column, NONE, most)
 
 
 def _distinct(columns: list[Column]) -> tuple[Index, Index]:
@@ -85,22 +118,3 @@ def _hashed(column: Column) -> tuple[Index, int]:
 
     encoded = pyarrow.array(column).dictionary_encode()
     return numbers_of(encoded.indices).astype(np.int64), len(encoded.dictionary)
-
-
-_COLUMNS = ("id", "blocks", "threads", "registers", "shared_bytes", "carve_out_bytes")
-
-# Figures are kept within what a launch can have, so that products of a damaged file's do not leave 64 bits.
-_CONFIGURATIONS = """
-    SELECT id,
-           COALESCE(MIN(MAX(grid_x, 0), 2147483647) * MIN(MAX(grid_y, 0), 65535) * MIN(MAX(grid_z, 0), 65535), -1)
-               AS blocks,
-           COALESCE(MIN(MAX(block_x, 0), 1025) * MIN(MAX(block_y, 0), 1025) * MIN(MAX(block_z, 0), 1025), -1)
-               AS threads,
-           COALESCE(MIN(MAX(registers_per_thread, -1), 65536), -1) AS registers,
-           COALESCE(MIN(MAX(shared_static_bytes, -1), 1073741824)
-               + COALESCE(MIN(MAX(shared_dynamic_bytes, 0), 1073741824), 0), -1) AS shared_bytes,
-           COALESCE(MIN(MAX(shared_executed_bytes, -1), 1073741824), -1) AS carve_out_bytes
-      FROM gpu_op
-     WHERE source_id = {source_id:d} AND kind = 'kernel'
-     ORDER BY id
-"""

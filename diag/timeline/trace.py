@@ -9,8 +9,8 @@ import numpy as np
 
 from diag.model.hardware import Gpu, gpu
 from diag.store.case import Case, Source
-from diag.timeline import gpu_work
-from diag.timeline.configurations import Configurations, load_configurations
+from diag.timeline import configurations, gpu_work
+from diag.timeline.configurations import Configurations
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
@@ -162,7 +162,8 @@ class Trace:
         """How the kernels of a device were launched; loaded once."""
         key = (device.process_id, device.device)
         if key not in self._configurations:
-            self._configurations[key] = load_configurations(self.case, self.source.id, device.ops)
+            columns = self.details(device.ops, *configurations.COLUMNS)
+            self._configurations[key] = configurations.configurations_of(device.ops, columns)
         return self._configurations[key]
 
     def idle_of(self, device: DeviceTimeline) -> IdleAccount:
