@@ -18,7 +18,6 @@ from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import KernelRow, RangeRow, Report
 from diag.rules.verdict import verdict
 from diag.store.case import Case
-from diag.timeline.device import DeviceTimeline
 from diag.timeline.intervals import Intervals
 from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
@@ -53,7 +52,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         verdict=verdict(findings, clear, devices),
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
-        kernels=_kernels(devices),
+        kernels=_kernels(traces),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -62,8 +61,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     )
 
 
-def _kernels(devices: Sequence[DeviceTimeline]) -> list[KernelRow]:
-    rows = [row for device in devices for row in tables.kernel_rows(device)]
+def _kernels(traces: Sequence[Trace]) -> list[KernelRow]:
+    rows = [row for trace in traces for device in trace.devices for row in tables.kernel_rows(trace, device)]
     return sorted(rows, key=lambda row: (-row.total_ns, row.source, row.process, row.device, row.name))
 
 

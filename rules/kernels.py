@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-
-import numpy as np
 
 from diag.model import units
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.kernel_profiler import command, is_amd
 from diag.rules.tables import kernels_by_name
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
@@ -37,7 +35,7 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
         return
     profiler = "rocprof-compute" if is_amd(device) else "ncu"
     yield CannotTell(
-        subject_of(device), f"occupancy and headroom of kernels: no counters in a timeline (see {profiler})"
+        subject_of(device), f"achieved occupancy and headroom of kernels: no counters in a timeline (see {profiler})"
     )
     name_id, top = max(rows.items(), key=lambda item: item[1].share_of_window)
     if top.share_of_window < limits["share"]:
@@ -61,27 +59,6 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
             Evidence("longest", top.max_ns, "ns", "largest duration", sql),
         ],
         refute="Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden.",
-        next=[_command(device, top.short_name)],
+        next=[command(device, top.short_name)],
         extent=device.time_of(is_top),
     )
-
-
-def is_amd(device: DeviceTimeline) -> bool:
-    """Told from the calls: HIP and CUDA work look alike on the device."""
-    return any(device.names[i].startswith("hip") for i in np.unique(device.calls.name_id).tolist())
-
-
-def _command(device: DeviceTimeline, short_name: str) -> str:
-    if is_amd(device):
-        return f"rocprof-compute profile -n hot -k {_longest_word(short_name)} -- YOUR COMMAND"
-    return f"ncu --set full --kernel-name regex:{_regex_for(short_name)} --launch-count 5 YOUR COMMAND"
-
-
-def _regex_for(short_name: str) -> str:
-    """A pattern that is safe to paste into a shell."""
-    return re.sub(r"[^0-9A-Za-z_]+", ".", short_name)[:60]
-
-
-def _longest_word(short_name: str) -> str:
-    """A part of the name that is safe to paste into a shell; rocprof-compute looks for it, it knows no patterns."""
-    return max(re.findall(r"[0-9A-Za-z_]+", short_name), key=len, default="KERNEL")[:60]

@@ -76,6 +76,16 @@ class HardwareRow:
 
 
 @dataclass(frozen=True)
+class OccupancyRow:
+    """Theoretical occupancy of a kernel in the configuration that takes most of its time."""
+
+    theoretical_pct: float
+    limits: Mapping[str, int | None]  # blocks per SM by 'blocks', 'registers', 'shared_memory', 'warps'
+    limiters: Sequence[str]  # those of them that bound it
+    configurations: int  # different blocks with which the kernel was launched
+
+
+@dataclass(frozen=True)
 class KernelRow:
     """All launches of one kernel by one process on one device."""
 
@@ -91,6 +101,7 @@ class KernelRow:
     max_ns: int
     share_of_kernel_time: float  # of the sum over all kernels of that device
     share_of_window: float  # union of its launches over the window
+    occupancy: OccupancyRow | None = None  # None where the device or the launch is not known
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def _fingerprint(options: AnalysisOptions) -> str:
 def _digest_of_code() -> str:
     """Digest of everything that a report depends on, so that an edited rule is run again."""
     digest = hashlib.sha256()
-    for package in ("diag.rules", "diag.timeline", "diag.model", "diag.store"):
+    for package in ("diag.rules", "diag.timeline", "diag.model", "diag.model.data", "diag.store"):
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())

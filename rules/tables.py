@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.rules.kernel_occupancy import occupancy_by_name
 from diag.rules.report import CopyRow, DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline
@@ -75,13 +76,17 @@ def _hardware_row(source: int, uuid: str, devices: Sequence[DeviceTimeline]) -> 
     )
 
 
-def kernel_rows(device: DeviceTimeline) -> list[KernelRow]:
-    """All kernels of a device, largest total first; durations are cut to the window."""
-    return list(kernels_by_name(device).values())
+def kernel_rows(trace: Trace, device: DeviceTimeline) -> list[KernelRow]:
+    """All kernels of a device with their occupancy, largest total first; durations are cut to the window."""
+    occupancies = occupancy_by_name(trace, device)
+    return [
+        replace(row, occupancy=occupancies[name_id].row) if name_id in occupancies else row
+        for name_id, row in kernels_by_name(device).items()
+    ]
 
 
 def kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:
-    """The same by the id of the kernel's name; worked out once per device."""
+    """The kernels of a device by the id of their name, without occupancy; worked out once per device."""
     if device not in _KERNELS:
         _KERNELS[device] = _kernels_by_name(device)
     return _KERNELS[device]

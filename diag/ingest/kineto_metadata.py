@@ -45,4 +45,5 @@ def device_row(properties: object) -> dict[str, object]:
         "max_warps_per_sm": threads // warp if threads and warp and warp > 0 else None,
         "max_registers_per_sm": integer(values.get("regsPerMultiprocessor")),
         "max_shared_per_sm_bytes": integer(shared),
+        "warp_size": warp,
     }

@@ -121,11 +121,12 @@ GPU_FACTS = (
     "max_blocks_per_sm",
     "max_registers_per_sm",
     "max_shared_per_sm_bytes",
+    "warp_size",
 )
 GPUS = """
     SELECT {id}, {cuDevice}, CAST({uuid} AS BLOB), CAST({name} AS BLOB), {computeMajor}, {computeMinor}, {smCount},
            {clockRate}, {totalMemory}, {memoryBandwidth}, {l2CacheSize}, {maxWarpsPerSm}, {maxBlocksPerSm},
-           {maxRegistersPerSm}, {maxShmemPerSm}
+           {maxRegistersPerSm}, {maxShmemPerSm}, {threadsPerWarp}
       FROM src.{table} t
      WHERE typeof({id}) = 'integer'
 """

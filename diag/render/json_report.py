@@ -62,7 +62,7 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _kernel(row: KernelRow) -> dict[str, Any]:
-    return asdict(row) | {"occupancy": None, "roofline": None}
+    return asdict(row) | {"roofline": None}
 
 
 def _finding(finding: Finding, overlaps: Sequence[str]) -> dict[str, Any]:

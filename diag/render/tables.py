@@ -126,24 +126,38 @@ def kernels(report: Report, top: int) -> Table:
     device = phrases.focus(report)
     on_device = [row for row in report.kernels if phrases.device_of(report, row) is device]
     shown, rest = on_device[:top], on_device[top:]
+    has_occupancy = any(row.occupancy for row in shown)
     rows = [
         [
             units.share(row.share_of_kernel_time),
             units.time(row.total_ns),
             f"{row.count:,}",
             units.time(row.median_ns),
+            *([_occupancy(row)] if has_occupancy else []),
             _kernel_name(row, shown),
         ]
         for row in shown
     ]
-    rest_share = units.share(sum(row.share_of_kernel_time for row in rest))
+    header = ("share", "total", "launches", "median", *(["occ."] if has_occupancy else []), "kernel")
     return Table(
         f"Hottest kernels{_on_device(report)}, by share of kernel time",
-        ("share", "total", "launches", "median", "kernel"),
+        header,
         rows,
-        name_column=4,
-        notes=[f"{units.count(len(rest), 'more kernel')}: {rest_share} of the kernel time."] if rest else [],
+        name_column=len(header) - 1,
+        notes=list(_kernel_notes(rest, has_occupancy)),
     )
+
+
+def _occupancy(row: KernelRow) -> str:
+    return f"{row.occupancy.theoretical_pct:.0f} %" if row.occupancy else NOT_CAPTURED
+
+
+def _kernel_notes(rest: Sequence[KernelRow], has_occupancy: bool) -> Iterator[str]:
+    if rest:
+        share = units.share(sum(row.share_of_kernel_time for row in rest))
+        yield f"{units.count(len(rest), 'more kernel')}: {share} of the kernel time."
+    if has_occupancy:
+        yield "occ.: theoretical occupancy, the warps that can reside on an SM, of those that it has room for."
 
 
 def _on_device(report: Report) -> str:

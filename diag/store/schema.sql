@@ -50,7 +50,8 @@ CREATE TABLE device (                      -- a piece of hardware, as the source
     max_warps_per_sm         INTEGER,
     max_blocks_per_sm        INTEGER,
     max_registers_per_sm     INTEGER,
-    max_shared_per_sm_bytes  INTEGER
+    max_shared_per_sm_bytes  INTEGER,
+    warp_size                INTEGER       -- threads; AMD calls it wavefront
 ) STRICT;
 
 CREATE TABLE process (

@@ -144,6 +144,18 @@ class Intervals:
         return np.asarray(total_before[at] - overshoot, np.int64)
 
 
+def covered_once(starts_ns: Times, ends_ns: Times) -> Intervals:
+    """The set of nanoseconds that lie in exactly one of the intervals."""
+    union = Intervals.union_of(starts_ns, ends_ns)
+    if union.measure_ns == int((ends_ns - starts_ns).sum()):  # nothing overlaps: the usual case, and no need to sort
+        return union
+    times = np.concatenate((starts_ns, ends_ns))
+    order = np.argsort(times, kind="stable")
+    depth = np.cumsum(np.repeat([1, -1], len(starts_ns))[order])
+    alone = depth[:-1] == 1
+    return Intervals.union_of(times[order][:-1][alone], times[order][1:][alone])
+
+
 def measure_by_label(starts_ns: Times, ends_ns: Times, labels: Integers) -> dict[int, int]:
     """Union measure of the intervals of each label. All labels are measured in one sort."""
     order = np.lexsort((starts_ns, labels))

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from diag.model.hardware import Gpu, gpu
 from diag.store.case import Case, Source
-from diag.timeline import gpu_work
+from diag.timeline import configurations, gpu_work
+from diag.timeline.configurations import Configurations
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
@@ -32,6 +34,7 @@ class Trace:
         self._idle: dict[tuple[int, int], IdleAccount] = {}
         self._startup: dict[tuple[int, int], Startup] = {}
         self._details: dict[str, gpu_work.Column] = {}
+        self._configurations: dict[tuple[int, int], Configurations] = {}
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -151,6 +154,19 @@ class Trace:
             min((start for start in starts if start is not None), default=0),
             max((end for end in ends if end is not None), default=0),
         )
+
+    def gpu_of(self, device: DeviceTimeline) -> Gpu:
+        """What is known about the hardware behind a device."""
+        rows = self.case.rows(_DEVICE_FACTS, (device.process_id, device.device))
+        return gpu(dict(rows[0]) if rows else {})
+
+    def configurations_of(self, device: DeviceTimeline) -> Configurations:
+        """How the kernels of a device were launched; loaded once."""
+        key = (device.process_id, device.device)
+        if key not in self._configurations:
+            columns = self.details(device.ops, *configurations.COLUMNS)
+            self._configurations[key] = configurations.configurations_of(device.ops, columns)
+        return self._configurations[key]
 
     def idle_of(self, device: DeviceTimeline) -> IdleAccount:
         key = (device.process_id, device.device)
@@ -285,6 +301,9 @@ _DEVICE_NAMES = """
       JOIN process p ON p.id = pd.process_id
       LEFT JOIN device d ON d.id = pd.device_id
      WHERE p.source_id = ?
+"""
+_DEVICE_FACTS = """
+    SELECT d.* FROM process_device pd JOIN device d ON d.id = pd.device_id WHERE pd.process_id = ? AND pd.ordinal = ?
 """
 _THREADS = """
     SELECT t.id, t.process_id, t.tid, t.name

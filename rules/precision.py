@@ -1,0 +1,155 @@
+"""Matrix work in FP32 on a device whose tensor cores could do it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from diag.model import units
+from diag.model.hardware import ComputeCapability, Gpu, Product, sm_limits
+from diag.rules import families, queries
+from diag.rules.engine import device_rule, subject_of
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.tables import kernels_by_name
+from diag.rules.thresholds import Limits
+from diag.timeline import gpu_work
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.trace import Trace
+
+
+@device_rule("kernels.simt_gemm")
+def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
+    """Matrix products in FP32 that the tensor cores stand by for.
+
+    Asks      What share of the window goes to matrix products and convolutions in FP32 on the ordinary cores of a
+              device that has tensor cores for TF32, BF16 or FP16?
+    Decides   share = |union of kernels that their names show to be so| / window (rules/kernel_families.toml: sgemm,
+              simt and ffma in the names of cuBLAS, cuDNN, CUTLASS and MAGMA); fires at `share`. FP64 is not meant. The
+              device counts as one with tensor cores by its compute capability, else by the generation in the names of
+              the libraries' kernels (volta_, ampere_, sm80_). The bound assumes the same part of the peak afterwards as
+              now and needs the peaks of the product's datasheet; without them none is given.
+    Matters   Tensor cores multiply TF32, BF16 or FP16 several times as fast, and smaller types halve the traffic too.
+    Do        Allow TF32 (`torch.set_float32_matmul_precision("high")`), or train in mixed precision (`torch.autocast`),
+              then check the results: TF32 keeps 10 bits of mantissa, BF16 7, FP16 10 with a small range.
+    Refute    The numbers must be FP32, or a run with TF32 or autocast takes as long: then these products wait for
+              memory or are too small to fill the device.
+    """
+    gpu = trace.gpu_of(device)
+    capability = gpu.compute_capability or _generation(device)
+    if capability is None:
+        yield CannotTell(subject_of(device), "whether the device has tensor cores: its compute capability is not known")
+        return
+    types = _types(gpu, capability)
+    is_simt = families.is_of(device, "simt_gemm", "simt_convolution")
+    time = device.time_of(is_simt)
+    share = device.share(time)
+    if not types or share < limits["share"]:
+        yield Clear(subject_of(device))
+        return
+    names, at = np.unique(device.ops.name_id[is_simt], return_inverse=True)
+    order = np.argsort(-np.bincount(at, device.ops.duration_ns[is_simt]), kind="stable")
+    rows = [kernels_by_name(device)[int(names[i])] for i in order[:3].tolist()]
+    named = ", ".join(map(str, names.tolist()))
+    sql = queries.operations(device, "name_id, start_ns, end_ns", "kind = 'kernel'", f"name_id IN ({named})")
+    uses_tf32 = "tf32" in types and _uses_tf32(device)
+    won_ns = _won_ns(gpu.product, time.measure_ns)
+    yield Finding(
+        title="Matrix products in FP32 outside the tensor cores",
+        claim=f"{units.share(share)} of the window ({units.time(time.measure_ns)}) goes to "
+        f"{units.count(int(is_simt.sum()), 'launch')} of FP32 matrix products and convolutions that do not use the "
+        f"tensor cores, above all {rows[0].short_name}. {_told_by(gpu)} has tensor cores for {_listed(types)}."
+        + (" Other kernels of this run use TF32 already: for these the library chose FP32." if uses_tf32 else ""),
+        subject=subject_of(device, kernel=rows[0].name),
+        share=share,
+        recoverable_ns=won_ns,
+        level="warning" if share >= 0.02 else None,
+        confidence="medium",
+        counterfactual=_counterfactual(gpu.product, won_ns),
+        evidence=[
+            Evidence("FP32 outside the tensor cores", time.measure_ns, "ns", "union of these kernels", sql),
+            Evidence("launches", int(is_simt.sum()), "count", "kernels of these names", sql),
+            *(Evidence(row.short_name, row.total_ns, "ns", "sum of durations, cut to the window") for row in rows),
+            Evidence("tensor cores for", _listed(types), "text", "of the device's compute capability (limits.toml)"),
+        ],
+        refute="If the results must be FP32, or a run in TF32 or mixed precision takes as long, nothing is wrong here.",
+        next=[*_next(types, uses_tf32), "Compare loss or results with the FP32 run before keeping it."],
+        extent=time,
+    )
+
+
+_GENERATIONS: Sequence[tuple[re.Pattern[str], ComputeCapability]] = (
+    (re.compile(r"(?<![a-z])hopper_|(?<![a-z])sm90_|cutlass_90_"), (9, 0)),
+    (re.compile(r"(?<![a-z])ampere_|(?<![a-z])sm80_|cutlass_80_"), (8, 0)),
+    (re.compile(r"(?<![a-z])turing_|(?<![a-z])sm75_|cutlass_75_"), (7, 5)),
+    (re.compile(r"(?<![a-z])volta_|(?<![a-z])sm70_|cutlass_70_"), (7, 0)),
+)
+"""Libraries name kernels for the oldest generation that runs them."""
+
+
+def _generation(device: DeviceTimeline) -> ComputeCapability | None:
+    ids = np.unique(device.ops.name_id[device.ops.kind == gpu_work.KERNEL]).tolist()
+    names = [device.names.get(name_id, "") for name_id in ids]
+    return next((told for pattern, told in _GENERATIONS if any(map(pattern.search, names))), None)
+
+
+def _types(gpu: Gpu, capability: ComputeCapability) -> tuple[str, ...]:
+    """Input types for which the device has tensor cores."""
+    if gpu.has_tensor_cores is False:
+        return ()
+    limits = gpu.limits or sm_limits(capability)
+    return limits.tensor_cores if limits else ()
+
+
+def _told_by(gpu: Gpu) -> str:
+    if gpu.compute_capability:
+        return f"The device (compute capability {'.'.join(map(str, gpu.compute_capability))})"
+    return "The generation of GPUs that its libraries' kernels are named for"
+
+
+def _listed(types: Sequence[str]) -> str:
+    upper = [name.upper() for name in types]
+    return " and ".join(filter(None, (", ".join(upper[:-1]), upper[-1])))
+
+
+_TF32_KERNEL = re.compile(r"tf32|s1688gemm(?!_(fp16|bf16|f16))")
+
+
+def _uses_tf32(device: DeviceTimeline) -> bool:
+    ids = np.unique(device.ops.name_id[device.ops.kind == gpu_work.KERNEL]).tolist()
+    return any(_TF32_KERNEL.search(device.names.get(name_id, "")) for name_id in ids)
+
+
+def _won_ns(product: Product | None, time_ns: int) -> int | None:
+    """What the fastest type could save at the same part of its peak; None without the product's peaks."""
+    if product is None or product.fp32_flops is None or product.half_flops is None:
+        return None
+    return int(time_ns * max(0.0, 1 - product.fp32_flops / product.half_flops))
+
+
+def _counterfactual(product: Product | None, won_ns: int | None) -> str:
+    if product is None or won_ns is None or product.fp32_flops is None or product.half_flops is None:
+        return "The peaks of this product are not known here, so that no bound is given."
+    faster = [
+        f"{name} peaks at {peak / product.fp32_flops:.1f}x"
+        for name, peak in (("TF32", product.tf32_flops), ("FP16", product.half_flops))
+        if peak
+    ]
+    return (
+        f"At the same part of the peak the window would be at most {units.time(won_ns)} shorter: of FP32, "
+        f"{' and '.join(faster)} on this product. Products that wait for memory win less."
+    )
+
+
+def _next(types: Sequence[str], uses_tf32: bool) -> Iterator[str]:
+    if uses_tf32:
+        yield "Look at the shapes of these products: multiples of 4 (TF32) or 8 (BF16, FP16) let the library use them."
+    elif "tf32" in types:
+        yield (
+            'Allow TF32: torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32; '
+            "in cuBLAS CUBLAS_COMPUTE_32F_FAST_TF32."
+        )
+    half = "bfloat16" if "bf16" in types else "float16"
+    scaler = "" if half == "bfloat16" else " with torch.amp.GradScaler"
+    yield f'Mixed precision: torch.autocast("cuda", dtype=torch.{half}){scaler}.'
