@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -105,6 +106,13 @@ class Calls:
 
     def select(self, selection: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Calls:
         return Calls(*(getattr(self, field.name)[selection] for field in fields(self)))
+
+    def named(self, pattern: re.Pattern[str], names: Mapping[int, str]) -> NDArray[np.bool_]:
+        """Which of the calls have a name that the pattern finds; `names` are those of the case."""
+        used = np.bincount(self.name_id)
+        wanted = np.zeros(len(used), bool)
+        wanted[[name_id for name_id in np.flatnonzero(used).tolist() if pattern.search(names[name_id])]] = True
+        return np.asarray(wanted[self.name_id])
 
 
 def _code(column: str, values: tuple[str, ...]) -> str:
