@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -107,13 +106,6 @@ class Calls:
     def select(self, selection: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Calls:
         return Calls(*(getattr(self, field.name)[selection] for field in fields(self)))
 
-    def named(self, pattern: re.Pattern[str], names: Mapping[int, str]) -> NDArray[np.bool_]:
-        """Which of the calls have a name that the pattern finds; `names` are those of the case."""
-        used = np.bincount(self.name_id)
-        wanted = np.zeros(len(used), bool)
-        wanted[[name_id for name_id in np.flatnonzero(used).tolist() if pattern.search(names[name_id])]] = True
-        return np.asarray(wanted[self.name_id])
-
 
 def _code(column: str, values: tuple[str, ...]) -> str:
     """SQL for the index of a text column's value in our own list; 0 for any other text."""
@@ -133,9 +125,9 @@ _OPS = f"""
 """
 
 DETAIL_COLUMNS = (
-    "context", "external_id", "graph_node", "graph", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-    "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes", "shared_dynamic_bytes",
-    "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
+    "context", "external_id", "graph_node", "graph", "graph_exec", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+    "block_z", "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes",
+    "shared_dynamic_bytes", "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
 )  # fmt: skip
 """Columns of gpu_op that few rules ask for; `Trace.details` loads them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from diag.timeline.graphs import GRAPH_LAUNCH, capturing
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
+from diag.timeline.naming import where_named
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 from diag.timeline.startup import ONE_TIME_CALL, ONE_TIME_OVERHEAD, Startup, find_startup
 
@@ -177,7 +179,9 @@ class Trace:
 
     def _unrecorded_graph_launches(self, process_id: int) -> Calls:
         calls = self._calls_of(process_id)
-        calls = calls.select(calls.named(GRAPH_LAUNCH, self.names) & (calls.correlation != gpu_work.NONE))
+        calls = calls.select(
+            where_named(GRAPH_LAUNCH, calls.name_id, self.names) & (calls.correlation != gpu_work.NONE)
+        )
         if not len(calls):
             return calls
         recorded = [ops.correlation for ops in self._ops if ops.process_id[0] == process_id]
@@ -197,7 +201,7 @@ class Trace:
 
     def _one_time_work(self, device: DeviceTimeline) -> tuple[Times, Times]:
         """Starts and ends of what the device's process did once, as calls and as work that the driver reported."""
-        once = device.calls.select(device.calls.named(ONE_TIME_CALL, self.names))
+        once = device.calls.select(where_named(ONE_TIME_CALL, device.calls.name_id, self.names))
         rows = [self.overhead_rows(device.process_id, kind) for kind in ONE_TIME_OVERHEAD]
         starts, ends = zip((once.start_ns, once.end_ns), *rows, strict=True)
         return np.concatenate(starts), np.concatenate(ends)
@@ -260,6 +264,12 @@ class Trace:
         rows = self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
         times_ns = np.array(rows, np.int64).reshape(-1, 2)
         return times_ns[:, 0], times_ns[:, 1]
+
+    def overhead_on(self, thread_id: int, *kinds: str) -> Intervals:
+        """Union of a thread's overhead rows of some kinds."""
+        rows = self.case.db.execute(_OVERHEAD_ON, (self.source.id, thread_id, json.dumps(kinds))).fetchall()
+        times_ns = np.array(rows, np.int64).reshape(-1, 2)
+        return Intervals.union_of(times_ns[:, 0], times_ns[:, 1])
 
     def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
         calls = self._calls_of(process_id)
@@ -342,6 +352,12 @@ _SAMPLES = """
       FROM cpu_sample
      WHERE source_id = {source_id:d}
      ORDER BY thread_id, time_ns
+"""
+_OVERHEAD_ON = """
+    SELECT start_ns, end_ns
+      FROM overhead
+     WHERE source_id = ? AND thread_id = ? AND kind IN (SELECT value FROM json_each(?))
+     ORDER BY start_ns
 """
 _OVERHEAD = """
     SELECT o.start_ns, o.end_ns
