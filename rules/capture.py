@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from diag.model import units
-from diag.rules import queries
+from diag.rules import pacing, queries
 from diag.rules.engine import device_rule, source_rule, subject_of
 from diag.rules.finding import Answer, Clear, Evidence, Finding, Subject
 from diag.rules.thresholds import Limits
+from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.trace import Trace
 
@@ -117,6 +118,64 @@ def profiler_cost(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
         next=["Capture fewer kinds of events, or a shorter stretch after warming up."],
         extent=cost,
     )
+
+
+@device_rule("capture.graphs", needs=("api",))
+def recorded_graphs(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
+    """Work of CUDA graphs that was not recorded, or only as a whole.
+
+    Asks      Does the trace show what launches of CUDA graphs ran on the device?
+    Decides   A graph launch left no row if it succeeded, was not captured into another graph, and no operation of its
+              process has its correlation id; a launch may also be one row for all its nodes. Fires when
+              `unrecorded_share` of the process' graph launches in the window left no row, or when launches that are one
+              row take `share` of the window.
+    Matters   Work without rows looks like idle time: busy is a lower bound then. One row for a launch hides the gaps
+              between its nodes, so that busy is an upper bound, and no kernel inside has a name.
+    Do        Capture with `--cuda-graph-trace=node`, which costs more time while profiling.
+    Refute    Capture node by node: if busy and idle time stay, nothing was hidden.
+    """
+    n_unrecorded = len(trace.unrecorded_graph_launches(device))
+    n_recorded = int(pacing.launches_of(device).is_graph.sum())
+    missing = n_unrecorded / max(n_unrecorded + n_recorded, 1)
+    as_a_whole = device.share(device.graph_time)
+    if (not n_unrecorded or missing < limits["unrecorded_share"]) and as_a_whole < limits["share"]:
+        yield Clear(subject_of(device))
+        return
+    rows = queries.operations(device, "graph, graph_exec, stream, start_ns, end_ns", "kind = 'graph'")
+    n_whole = device.count(gpu_work.GRAPH)
+    calls = queries.graph_launches(device)
+    yield Finding(
+        title="Work of CUDA graphs is not in the trace" if n_unrecorded else "CUDA graphs are recorded as a whole",
+        claim=" ".join(_on_graphs(device, n_unrecorded, n_recorded, n_whole)),
+        subject=subject_of(device),
+        level="info",
+        confidence="low" if n_unrecorded else "high",
+        counterfactual="Nothing would be won; the figures would be surer.",
+        evidence=[
+            Evidence("graph launches with rows", n_recorded, "count", "calls that launched work in the window", calls),
+            Evidence("graph launches without", n_unrecorded, "count", "no operation has their correlation id", calls),
+            Evidence("graph launches as one row", n_whole, "count", "operations of kind 'graph'", rows),
+            Evidence("their time", device.graph_time.measure_ns, "ns", "union of those rows, cut to the window", rows),
+        ],
+        refute="Capture node by node: if busy and idle time stay, nothing was hidden.",
+        next=["Capture the nodes too: nsys profile --trace=cuda --cuda-graph-trace=node"],
+    )
+
+
+def _on_graphs(device: DeviceTimeline, n_unrecorded: int, n_recorded: int, n_whole: int) -> Iterator[str]:
+    if n_unrecorded:
+        yield (
+            f"{units.count(n_unrecorded, 'launch')} of CUDA graphs in this process left no row on any device, beside "
+            f"{n_recorded:,} on this one that did. What they ran looks like idle time: busy time is a lower bound, "
+            f"idle time ({units.time(device.idle.measure_ns)}) an upper one."
+        )
+    if n_whole:
+        whole = device.graph_time.measure_ns
+        yield (
+            f"{units.count(n_whole, 'launch')} of CUDA graphs, {units.share(device.share(whole))} of the window "
+            f"({units.time(whole)}), are one row each: gaps between their nodes count as busy, and the tables of "
+            "kernels lack what ran inside."
+        )
 
 
 _MESSAGES = "SELECT text FROM diagnostic WHERE source_id = ? AND severity IN ('warning', 'error') ORDER BY rowid"

@@ -21,7 +21,9 @@ from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
 
 SUBJECTS = (
-    "capture", "idle", "launch", "sync", "transfer",
+    "capture",
+    "idle", "launch", "graphs", "loading", "sync",
+    "transfer",
     "kernels", "occupancy", "grid", "precision", "fusion",
     "steps", "host", "samples",
 )  # fmt: skip

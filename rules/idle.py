@@ -42,13 +42,14 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
     ranked = sorted(CAUSES, key=lambda cause: -cause.time_in(account).measure_ns)
     cause, time = ranked[0], ranked[0].time_in(account)
     told = story if cause is HOST_LATE else None
+    n_unseen = len(trace.unrecorded_graph_launches(device))
     yield Finding(
         title=told.title if told else cause.title,
-        claim=" ".join(_claim(device, account, cause, story)),
+        claim=" ".join(_claim(device, account, cause, story, n_unseen)),
         subject=subject_of(device),
         share=share,
         recoverable_ns=time.measure_ns if cause.can_be_won else None,
-        confidence=_confidence(account, [each.time_in(account).measure_ns for each in ranked]),
+        confidence="low" if n_unseen else _confidence(account, [each.time_in(account).measure_ns for each in ranked]),
         counterfactual=f"Without this part ({cause.name}) the window would be at most {units.time(time.measure_ns)} "
         f"({units.share(device.share(time))}) shorter.",
         evidence=[*_evidence(trace, device, account), *(story.evidence() if story else ())],
@@ -159,11 +160,18 @@ NOT_CAPTURED = Cause(
 CAUSES = (HOST_LATE, LAUNCH_LATENCY, DEVICE_SIDE, NOT_CAPTURED)
 
 
-def _claim(device: DeviceTimeline, account: IdleAccount, cause: Cause, story: HostStory | None) -> Iterator[str]:
+def _claim(
+    device: DeviceTimeline, account: IdleAccount, cause: Cause, story: HostStory | None, n_unseen: int
+) -> Iterator[str]:
     yield (
         f"The GPU idles {units.share(device.share(account.idle))} of the window "
         f"({units.time(account.idle.measure_ns)} of {units.time(device.window_ns)})."
     )
+    if n_unseen:
+        yield (
+            f"That is an upper bound: {units.count(n_unseen, 'launch')} of CUDA graphs left no row, and what they ran "
+            "looks like idle time."
+        )
     if cause is not HOST_LATE:
         yield f"Its largest part, {units.time(cause.time_in(account).measure_ns)}, is {cause.in_words}."
     if story is not None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diag.model import units
+from diag.rules import pacing
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.pacing import too_few
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 
 
@@ -35,15 +34,14 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
               keep Python work off the launching thread.
     Refute    Replay the same kernels as one CUDA graph: if the time per step stays, launching was not the limit.
     """
-    launches = launches_in(device)
+    launches = pacing.launches_of(device)
     kernels = device.ops.duration_ns[device.ops.kind == gpu_work.KERNEL]
     if len(launches) < FEWEST_OPERATIONS or not len(kernels):
-        yield CannotTell(subject_of(device), _too_few(launches) if len(kernels) else "only graph launches, no kernels")
+        yield CannotTell(subject_of(device), too_few(launches) if len(kernels) else "only graph launches, no kernels")
         return
     empty = float(launches.found_empty_queue.mean())
-    call_ns = int(np.percentile(launches.duration_ns, 25))
     median_ns = int(np.median(kernels))
-    paced, after_sync = _paced_gaps(trace, device, limits["paced_ratio"] * max(call_ns, trace.tick_ns))
+    paced, after_sync = pacing.paced_gaps(trace, device, limits["paced_ratio"])
     share = device.share(paced)
     if empty < limits["empty_queue_share"] or share < limits["share"] or median_ns >= launches.period_ns:
         yield Clear(subject_of(device))
@@ -64,7 +62,7 @@ def launch_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
             Evidence(
                 "time between launches", launches.period_ns, "ns", "median over consecutive calls of a thread", rows
             ),
-            Evidence("launching call", call_ns, "ns", "lower quartile of its duration", rows),
+            Evidence("launching call", launches.usual_call_ns, "ns", "lower quartile of its duration", rows),
             Evidence("kernel", median_ns, "ns", "median duration"),
             Evidence("gaps paced by launching", paced.measure_ns, "ns", "host late or launch latency, short gaps only"),
             Evidence("gaps that begin inside a synchronisation", after_sync, "share", "of the gaps paced by launching"),
@@ -92,13 +90,13 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     Do        Look at what the device itself does: copies, kernels, their order.
     Refute    Delay the host a little (a microsecond per launch): if the run gets slower, it was not ahead.
     """
-    launches = launches_in(device)
+    launches = pacing.launches_of(device)
     starts_ns, ends_ns = trace.overhead_rows(device.process_id, "command buffer full")
     queued = float(launches.was_queued.mean()) if len(launches) else 0.0
     # The rows are those of the process: on a device where nothing queues they speak of another one.
     n_full = int((device.window.measure_within(starts_ns, ends_ns) > 0).sum()) if queued >= LEAST_QUEUED else 0
     if len(launches) < FEWEST_OPERATIONS and not n_full:
-        yield CannotTell(subject_of(device), _too_few(launches))
+        yield CannotTell(subject_of(device), too_few(launches))
         return
     full = Intervals.union_of(starts_ns, ends_ns) & device.window
     late = device.share(trace.idle_of(device).host_late)
@@ -130,80 +128,10 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
 
 LEAST_QUEUED = 0.1
 
-
-@dataclass(frozen=True, eq=False)
-class Launches:
-    """The distinct launching calls of a device's work in the window, in parallel arrays by thread and start.
-
-    Each is judged by the first operation that it launched.
-    """
-
-    thread_id: NDArray[np.int32]
-    part: NDArray[np.int64]  # of the window, which may have several
-    is_graph: NDArray[np.bool_]
-    start_ns: Times
-    end_ns: Times
-    earlier_end_ns: Times  # of all work that started before its first operation
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    @property
-    def duration_ns(self) -> Times:
-        return self.end_ns - self.start_ns
-
-    @property
-    def found_empty_queue(self) -> NDArray[np.bool_]:
-        return np.asarray(self.start_ns >= self.earlier_end_ns)
-
-    @property
-    def was_queued(self) -> NDArray[np.bool_]:
-        return np.asarray(self.end_ns <= self.earlier_end_ns)
-
-    @cached_property
-    def period_ns(self) -> int:
-        """Median time between the starts of a thread's consecutive launches; 0 with fewer than two."""
-        follows = (np.diff(self.thread_id) == 0) & (np.diff(self.part) == 0)
-        periods = np.diff(self.start_ns)[follows]
-        return int(np.median(periods)) if len(periods) else 0
-
-
-def launches_in(device: DeviceTimeline) -> Launches:
-    reach = np.maximum.accumulate(device.ops.end_ns)
-    earlier = np.concatenate(([np.iinfo(np.int64).min], reach[:-1]))
-    known = np.flatnonzero(device.launch != gpu_work.NONE)
-    call, first = np.unique(device.launch[known], return_index=True)
-    calls = device.calls.select(call)
-    graph_names = [i for i in np.unique(calls.name_id).tolist() if "GraphLaunch" in device.names[i]]
-    return Launches(
-        thread_id=calls.thread_id,
-        part=np.searchsorted(device.window.starts_ns, calls.start_ns, side="right"),
-        is_graph=np.isin(calls.name_id, graph_names),
-        start_ns=calls.start_ns,
-        end_ns=calls.end_ns,
-        earlier_end_ns=earlier[known[first]],
-    )
-
-
-def _too_few(launches: Launches) -> str:
-    return f"{units.count(len(launches), 'launching call')} in the window; {FEWEST_OPERATIONS} are needed"
-
-
-def _paced_gaps(trace: Trace, device: DeviceTimeline, longest_ns: float) -> tuple[Intervals, float]:
-    """Time paced by launching, and the share of its gaps that begin while a launching thread synchronises."""
-    account = trace.idle_of(device)
-    short = account.idle.lengths_ns <= longest_ns
-    gaps = Intervals(account.idle.starts_ns[short], account.idle.ends_ns[short])
-    synchronising = Intervals.empty()
-    for thread_id in account.host_late_of:
-        synchronising = synchronising | trace.threads[thread_id].synchronising
-    to_launch = account.host_late | account.launch_latency
-    late_gaps = gaps.starts_ns[to_launch.measure_within(gaps.starts_ns, gaps.ends_ns) > 0]
-    after_sync = float(synchronising.contains(late_gaps).mean()) if len(late_gaps) else 0.0
-    return (gaps & to_launch) - synchronising, after_sync
-
-
-_USE_GRAPHS = "Capture the repeated sequence as a CUDA graph, or compile it (torch.compile(mode='reduce-overhead'))."
+_USE_GRAPHS = (
+    "Capture the repeated sequence as a CUDA graph, or compile it (torch.compile(mode='reduce-overhead')); "
+    "graph.coverage tells what a graph could win and what stands in its way."
+)
 _MORE_PER_GRAPH = "Put more of the work, or several steps, into one graph: each graph launch carries too little."
 _DROP_SYNC = (
     "Drop the synchronisation first: {share} of these gaps begin while the host still waits for the device, "

@@ -48,6 +48,18 @@ def unlaunched_operations(device: DeviceTimeline) -> str:
     )
 
 
+def graph_launches(device: DeviceTimeline) -> str:
+    """The graph launches of the process that began in the window, with the number of operations that they left."""
+    return (
+        "SELECT n.text, a.thread_id, a.start_ns, a.end_ns, a.status, COUNT(g.id) AS operations "
+        "FROM api_call a JOIN thread t ON t.id = a.thread_id JOIN name n ON n.id = a.name_id "
+        "LEFT JOIN gpu_op g ON g.process_id = t.process_id AND g.correlation = a.correlation "
+        f"WHERE a.source_id = {device.source_id:d} AND t.process_id = {device.process_id:d} "
+        f"AND n.text LIKE '%GraphLaunch%' AND a.start_ns >= {device.start_ns:d} AND a.start_ns < {device.end_ns:d} "
+        "GROUP BY a.id ORDER BY a.start_ns"
+    )
+
+
 def profiler_overheads(device: DeviceTimeline) -> str:
     return (
         "SELECT o.thread_id, o.start_ns, o.end_ns FROM overhead o JOIN thread t ON t.id = o.thread_id "

@@ -48,6 +48,7 @@ class DeviceRow:
     startup_ns: int | None  # part of the window before steady state; None where none is in sight
     busy_ns: int
     busy_is_upper_bound: bool  # graph launches recorded as one row hide the gaps inside
+    busy_is_lower_bound: bool  # graph launches of which nothing was recorded look like idle time
     idle_ns: int
     kernel_ns: int
     copy_ns: int

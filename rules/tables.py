@@ -36,6 +36,7 @@ def device_row(trace: Trace, device: DeviceTimeline) -> DeviceRow:
         startup_ns=startup.time.measure_ns if startup.is_told else None,
         busy_ns=device.busy.measure_ns,
         busy_is_upper_bound=device.count(gpu_work.GRAPH) > 0,
+        busy_is_lower_bound=len(trace.unrecorded_graph_launches(device)) > 0,
         idle_ns=device.idle.measure_ns,
         kernel_ns=device.kernel_time.measure_ns,
         copy_ns=device.copy_time.measure_ns,

@@ -431,7 +431,7 @@ _ADD: Mapping[str, Callable[[_Trace, _Slices], None]] = {
 _UNUSED_PHASES = frozenset("BEstfiIC")
 _CAPABILITIES = (
     "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
-    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes",
+    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes", "graph_node",
 )  # fmt: skip
 
 

@@ -59,6 +59,8 @@ def attached(case: Case, file: InputFile) -> Iterator[None]:
 
 _THREAD_TABLES = (
     nsys.API,
+    nsys.GRAPH_EVENT,
+    nsys.GRAPH_NODE_EVENT,
     nsys.NVTX,
     nsys.OS_CALL,
     nsys.SAMPLE,
@@ -112,6 +114,7 @@ class _Import:
         self._copy_devices()
         self.progress(f"{self.file.path.name}: CUDA calls")
         self._copy_cuda_calls()
+        self._copy_graphs(capture)
         self.progress(f"{self.file.path.name}: host events")
         self._copy_host_events(capture.get("CAPTURE_EVENT_TYPE", []))
         self._copy_overhead()
@@ -240,10 +243,14 @@ class _Import:
         """Runs a bulk INSERT ... SELECT and returns how many rows it took; those it left out are noted."""
         if table not in self.export:
             return 0
-        taken = self.db.execute(self.export.sql(statement, table, **parts), {"source": self.source_id}).rowcount
+        taken = self._run(statement, table, **parts)
         if left_out := self.export.count(table) - taken:
             self.notes.append(nsys.left_out_note(left_out, table))
         return taken
+
+    def _run(self, statement: str, table: str, **parts: str) -> int:
+        """Runs an INSERT ... SELECT and returns how many rows it made."""
+        return self.db.execute(self.export.sql(statement, table, **parts), {"source": self.source_id}).rowcount
 
     def _copy_gpu_work(self, capture_types: list[str]) -> None:
         captured = "Cuda" in capture_types or any(table in self.export for table in nsys.CUDA_TABLES)
@@ -296,6 +303,31 @@ class _Import:
         self.capabilities["api"] = calls if nsys.API in self.export else None
         syncs = self._copy(nsys.SYNC, sql.SYNCS)
         self.capabilities["sync"] = syncs if nsys.SYNC in self.export or nsys.API in self.export else None
+
+    def _copy_graphs(self, capture: Mapping[str, list[str]]) -> None:
+        nodes = graphs = 0
+        for table in (nsys.GRAPH_EVENT, nsys.GRAPH_NODE_EVENT):
+            if "graphNodeId" in self.export.columns.get(table, ()):
+                nodes += self._run(sql.GRAPH_NODES, table)
+            elif table in self.export:
+                graphs += self._run(sql.GRAPHS_MADE, table)
+        if nodes or graphs:
+            self.db.execute(sql.INDEX_CALLS)
+            for made in ("graph_node", "graph"):
+                self.db.execute(sql.CALL_THAT_MADE.format(made=made), {"source": self.source_id})
+            self.db.execute(sql.DROP_CALL_INDEX)
+        self.capabilities["graph_node"] = nodes or None
+        mode = self._graph_mode(capture)
+        self.db.execute("UPDATE source SET graph_mode = ? WHERE id = ?", (mode, self.source_id))
+
+    def _graph_mode(self, capture: Mapping[str, list[str]]) -> str | None:
+        """How launches of CUDA graphs were traced: as the rows show, or where there are none as the options say."""
+        if self.capabilities["graph"]:
+            return "graph"
+        said = {value.lower() for key, values in capture.items() if key.endswith(nsys.GRAPH_MODE) for value in values}
+        if len(said) == 1 and said <= {"graph", "node"}:
+            return said.pop()
+        return "node" if self.db.execute(sql.HAS_NODE_ROWS, {"source": self.source_id}).fetchone()[0] else None
 
     def _copy_host_events(self, capture_types: list[str]) -> None:
         os_stacks = self._copy_stacks(nsys.OS_STACK)

@@ -78,9 +78,9 @@ MEMSETS = """
 
 GRAPHS = """
     INSERT INTO gpu_op (
-        source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph)
+        source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph, graph_exec)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'graph',
-           {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphId} AS INTEGER)
+           {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphId} AS INTEGER), CAST({graphExecId} AS INTEGER)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
      WHERE {is_timed} AND {is_device_work}
@@ -94,6 +94,49 @@ API_CALLS = """
       JOIN map_string n ON n.key = {nameId}
      WHERE {is_timed}
 """
+
+# Of several events of a node the first is the one that made it.
+GRAPH_NODES = """
+    INSERT OR IGNORE INTO graph_node (source_id, process_id, node, original_node, thread_id, time_ns)
+    SELECT :source, thread.process_id, CAST({graphNodeId} AS INTEGER), CAST({originalGraphNodeId} AS INTEGER),
+           thread.id, MIN({start})
+      FROM src.{table} t
+      JOIN map_thread th ON th.key = {globalTid}
+      JOIN thread ON thread.id = th.value
+     WHERE {is_instant} AND typeof({graphNodeId}) = 'integer'
+     GROUP BY thread.process_id, {graphNodeId}
+"""
+
+GRAPHS_MADE = """
+    INSERT INTO graph (source_id, process_id, graph, graph_exec, original_graph, thread_id, time_ns)
+    SELECT :source, thread.process_id, CAST({graphId} AS INTEGER), CAST({graphExecId} AS INTEGER),
+           CAST({originalGraphId} AS INTEGER), thread.id, {start}
+      FROM src.{table} t
+      JOIN map_thread th ON th.key = {globalTid}
+      JOIN thread ON thread.id = th.value
+     WHERE {is_instant} AND typeof({graphId}) = 'integer'
+     ORDER BY {start}
+"""
+
+INDEX_CALLS = "CREATE INDEX call_of_thread ON api_call (thread_id, start_ns)"
+DROP_CALL_INDEX = "DROP INDEX call_of_thread"
+
+# Calls nest a few levels deep at most, so that the innermost one is among the last ones that began.
+CALL_THAT_MADE = """
+    UPDATE {made} SET call_id = (
+        SELECT id
+          FROM (SELECT id, start_ns, end_ns
+                  FROM api_call
+                 WHERE api_call.thread_id = {made}.thread_id AND api_call.start_ns <= {made}.time_ns
+                 ORDER BY api_call.start_ns DESC
+                 LIMIT 8)
+         WHERE end_ns >= {made}.time_ns
+         ORDER BY start_ns DESC, end_ns
+         LIMIT 1)
+     WHERE source_id = :source
+"""
+
+HAS_NODE_ROWS = "SELECT EXISTS (SELECT 1 FROM gpu_op WHERE source_id = :source AND graph_node IS NOT NULL)"
 
 # A synchronisation row may carry the device ordinal of another process; its context does not lie.
 SYNCS = """

@@ -55,6 +55,7 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "schema_version": source.schema_version,
         "host": source.host,
         "rank": source.rank,
+        "graph_mode": source.graph_mode,
         "time_resolution_ns": source.time_resolution_ns,
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,

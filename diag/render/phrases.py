@@ -205,4 +205,8 @@ def source(of: Source) -> str:
     made_by = " ".join(filter(None, parts))
     schema = f"schema {of.schema_version}" if of.schema_version else None
     machine = f"host {of.host}" if of.host else None
-    return ", ".join(filter(None, (made_by, schema, machine, _rank(of), f"tick {units.time(of.time_resolution_ns)}")))
+    tick = f"tick {units.time(of.time_resolution_ns)}"
+    return ", ".join(filter(None, (made_by, schema, machine, _rank(of), tick, _GRAPH_MODES.get(of.graph_mode or ""))))
+
+
+_GRAPH_MODES = {"graph": "CUDA graphs traced as a whole", "node": "CUDA graphs traced node by node"}

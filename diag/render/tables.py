@@ -76,6 +76,8 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"The window runs from the first to the last GPU operation{host}."
     if upper := [phrases.device(report, row) for row in rows if row.busy_is_upper_bound]:
         yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper, '; ')}."
+    if lower := [phrases.device(report, row) for row in rows if row.busy_is_lower_bound]:
+        yield f"Busy is a lower bound, as some CUDA graph launches left no row: {phrases.some(lower, '; ')}."
     started = [f"{_part(row, row.startup_ns)} ({phrases.device(report, row)})" for row in rows if row.startup_ns]
     if started:
         yield f"Startup, before steady state: {phrases.some(started, '; ')}."

@@ -45,6 +45,7 @@ class Source:
     time_resolution_ns: int
     capture_start_ns: int | None
     capture_end_ns: int | None
+    graph_mode: str | None  # 'graph' or 'node': whether a launch of a CUDA graph is one row, or each of its nodes is
     capabilities: Mapping[str, int | None]
 
     def captured(self, fact: str) -> bool:

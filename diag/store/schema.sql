@@ -20,6 +20,7 @@ CREATE TABLE source (
     time_resolution_ns  INTEGER NOT NULL,  -- one tick of the source; nothing is claimed below two of them
     capture_start_ns    INTEGER,           -- what the tool says it recorded; NULL when it does not say
     capture_end_ns      INTEGER,
+    graph_mode          TEXT,              -- 'graph': one row for each launch of a CUDA graph, 'node': one for each of its nodes; NULL when the file does not tell
     capabilities        TEXT NOT NULL      -- JSON {fact: number of rows read, or null when it was not captured}
 ) STRICT;
 
@@ -116,8 +117,9 @@ CREATE TABLE gpu_op (                      -- work on a device
     short_name_id          INTEGER,
     correlation            INTEGER,            -- with api_call.correlation of the same process
     external_id            INTEGER,            -- PyTorch: operator that caused it
-    graph_node             INTEGER,
+    graph_node             INTEGER,            -- graph_node.node of the same process; also of work in no graph_node row
     graph                  INTEGER,
+    graph_exec             INTEGER,            -- the instance of the graph that was launched
     grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,
     block_x INTEGER, block_y INTEGER, block_z INTEGER,
     cluster_x INTEGER, cluster_y INTEGER, cluster_z INTEGER,
@@ -144,6 +146,42 @@ CREATE TABLE api_call (                    -- CUDA (HIP) runtime and driver call
     external_id  INTEGER,
     status       INTEGER                   -- the call's return value; 0 is success
 ) STRICT;
+
+CREATE TABLE graph_node (                  -- how a node of a CUDA graph came to be
+    source_id      INTEGER NOT NULL,
+    process_id     INTEGER NOT NULL,
+    node           INTEGER NOT NULL,       -- unique within the process
+    original_node  INTEGER,                -- the node that it is a copy of: instantiating a graph copies its nodes
+    thread_id      INTEGER NOT NULL,
+    time_ns        INTEGER NOT NULL,
+    call_id        INTEGER,                -- api_call that was running on that thread then: it made the node
+    PRIMARY KEY (process_id, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE graph (                       -- a CUDA graph that was created or, with a graph_exec, instantiated
+    id              INTEGER PRIMARY KEY,
+    source_id       INTEGER NOT NULL,
+    process_id      INTEGER NOT NULL,
+    graph           INTEGER NOT NULL,      -- gpu_op.graph of the same process
+    graph_exec      INTEGER,               -- gpu_op.graph_exec of the same process
+    original_graph  INTEGER,               -- the graph that it is a copy of
+    thread_id       INTEGER NOT NULL,
+    time_ns         INTEGER NOT NULL,
+    call_id         INTEGER
+) STRICT;
+
+CREATE VIEW graph_node_origin AS           -- the first of the nodes that a node descends from, and the call that made it
+WITH RECURSIVE lineage (source_id, process_id, node, ancestor, copies) AS (
+    SELECT source_id, process_id, node, node, 0 FROM graph_node
+    UNION ALL
+    SELECT l.source_id, l.process_id, l.node, n.original_node, l.copies + 1
+      FROM lineage l
+      JOIN graph_node n ON n.process_id = l.process_id AND n.node = l.ancestor
+     WHERE n.original_node IS NOT NULL AND l.copies < 16  -- copies of copies are few; a damaged file may hold a circle
+)
+SELECT l.source_id, l.process_id, l.node, l.ancestor AS origin_node, o.thread_id, o.time_ns, o.call_id
+  FROM lineage l
+  JOIN graph_node o ON o.process_id = l.process_id AND o.node = l.ancestor AND o.original_node IS NULL;
 
 CREATE TABLE sync (                        -- what a synchronisation waited for
     id           INTEGER PRIMARY KEY,

@@ -125,9 +125,9 @@ _OPS = f"""
 """
 
 DETAIL_COLUMNS = (
-    "context", "external_id", "graph_node", "graph", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-    "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes", "shared_dynamic_bytes",
-    "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
+    "context", "external_id", "graph_node", "graph", "graph_exec", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+    "block_z", "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes",
+    "shared_dynamic_bytes", "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
 )  # fmt: skip
 """Columns of gpu_op that few rules ask for; `Trace.details` loads them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -13,9 +14,11 @@ from diag.timeline import configurations, gpu_work
 from diag.timeline.configurations import Configurations
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
+from diag.timeline.graphs import GRAPH_LAUNCH, capturing
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
+from diag.timeline.naming import where_named
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 from diag.timeline.startup import ONE_TIME_CALL, ONE_TIME_OVERHEAD, Startup, find_startup
 
@@ -33,6 +36,7 @@ class Trace:
         self.range_name: str | None = None  # of the ranges that the scope was made of
         self._idle: dict[tuple[int, int], IdleAccount] = {}
         self._startup: dict[tuple[int, int], Startup] = {}
+        self._unrecorded: dict[int, Calls] = {}
         self._details: dict[str, gpu_work.Column] = {}
         self._configurations: dict[tuple[int, int], Configurations] = {}
 
@@ -53,7 +57,7 @@ class Trace:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every (process, device) with GPU work in scope."""
-        parts = gpu_work.load_ops(self.case, self.source.id)
+        parts = self._ops
         busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in parts]
         timelines = []
         for part in parts:
@@ -66,6 +70,11 @@ class Trace:
             if timeline := self._device(part, process_id, uuid, hardware, others):
                 timelines.append(timeline)
         return timelines
+
+    @cached_property
+    def _ops(self) -> list[GpuOps]:
+        """The operations of each (process, device)."""
+        return gpu_work.load_ops(self.case, self.source.id)
 
     def _device(
         self, ops: GpuOps, process_id: int, uuid: str | None, hardware: str | None, others: Intervals
@@ -174,6 +183,32 @@ class Trace:
             self._idle[key] = account_for_idle(device)
         return self._idle[key]
 
+    def unrecorded_graph_launches(self, device: DeviceTimeline) -> Calls:
+        """Launches of graphs in the window of which no operation was recorded, on none of the process' devices.
+
+        Not those that failed or that put their graph into another one that is being captured, for they ran nothing.
+        """
+        if device.process_id not in self._unrecorded:
+            self._unrecorded[device.process_id] = self._unrecorded_graph_launches(device.process_id)
+        launches = self._unrecorded[device.process_id]
+        return launches.select(device.window.contains(launches.start_ns))
+
+    def _unrecorded_graph_launches(self, process_id: int) -> Calls:
+        calls = self._calls_of(process_id)
+        calls = calls.select(
+            where_named(GRAPH_LAUNCH, calls.name_id, self.names) & (calls.correlation != gpu_work.NONE)
+        )
+        if not len(calls):
+            return calls
+        recorded = [ops.correlation for ops in self._ops if ops.process_id[0] == process_id]
+        failed = [number for (number,) in self.case.db.execute(_FAILED_CALLS, (self.source.id, process_id))]
+        calls = calls.select(~np.isin(calls.correlation, np.concatenate([np.array(failed, np.int64), *recorded])))
+        for thread_id in np.unique(calls.thread_id).tolist():
+            captured = capturing(self._calls_of_thread(process_id, thread_id), self.names).contains(calls.start_ns)
+            calls = calls.select(~(captured & (calls.thread_id == thread_id)))
+        _, first = np.unique(calls.correlation, return_index=True)  # of nested calls of one launch the outermost
+        return calls.select(np.sort(first))
+
     def startup_of(self, device: DeviceTimeline) -> Startup:
         key = (device.process_id, device.device)
         if key not in self._startup:
@@ -182,10 +217,7 @@ class Trace:
 
     def _one_time_work(self, device: DeviceTimeline) -> tuple[Times, Times]:
         """Starts and ends of what the device's process did once, as calls and as work that the driver reported."""
-        names = np.unique(device.calls.name_id).tolist()
-        once = device.calls.select(
-            np.isin(device.calls.name_id, [i for i in names if ONE_TIME_CALL.match(self.names[i])])
-        )
+        once = device.calls.select(where_named(ONE_TIME_CALL, device.calls.name_id, self.names))
         rows = [self.overhead_rows(device.process_id, kind) for kind in ONE_TIME_OVERHEAD]
         starts, ends = zip((once.start_ns, once.end_ns), *rows, strict=True)
         return np.concatenate(starts), np.concatenate(ends)
@@ -249,6 +281,12 @@ class Trace:
         times_ns = np.array(rows, np.int64).reshape(-1, 2)
         return times_ns[:, 0], times_ns[:, 1]
 
+    def overhead_on(self, thread_id: int, *kinds: str) -> Intervals:
+        """Union of a thread's overhead rows of some kinds."""
+        rows = self.case.db.execute(_OVERHEAD_ON, (self.source.id, thread_id, json.dumps(kinds))).fetchall()
+        times_ns = np.array(rows, np.int64).reshape(-1, 2)
+        return Intervals.union_of(times_ns[:, 0], times_ns[:, 1])
+
     def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
         calls = self._calls_of(process_id)
         first, stop = np.searchsorted(calls.thread_id, [thread_id, thread_id + 1])
@@ -295,6 +333,11 @@ _EVENT_SPANS = """
     UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM api_call WHERE source_id = :source
     UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM os_call WHERE source_id = :source
 """
+_FAILED_CALLS = """
+    SELECT a.correlation
+      FROM api_call a JOIN thread t ON t.id = a.thread_id
+     WHERE a.source_id = ? AND t.process_id = ? AND a.status <> 0 AND a.correlation IS NOT NULL
+"""
 _DEVICE_NAMES = """
     SELECT pd.process_id, pd.ordinal, d.uuid, d.name
       FROM process_device pd
@@ -328,6 +371,12 @@ _SAMPLES = """
       FROM cpu_sample
      WHERE source_id = {source_id:d}
      ORDER BY thread_id, time_ns
+"""
+_OVERHEAD_ON = """
+    SELECT start_ns, end_ns
+      FROM overhead
+     WHERE source_id = ? AND thread_id = ? AND kind IN (SELECT value FROM json_each(?))
+     ORDER BY start_ns
 """
 _OVERHEAD = """
     SELECT o.start_ns, o.end_ns

@@ -203,10 +203,16 @@ class Gpu:
     def memset(self, start: int, end: int, n_bytes: int, correlation: int | None = None) -> None:
         self._add("CUPTI_ACTIVITY_KIND_MEMSET", start, end, correlation, {"bytes": n_bytes})
 
-    def graph(self, start: int, end: int, graph: int = 1, correlation: int | None = None) -> None:
+    def graph(self, start: int, end: int, graph: int = 1, correlation: int | None = None, **more: Any) -> None:
         """One row for the whole launch of a graph."""
-        row = {"graphId": graph, "graphExecId": graph}
+        row = {"graphId": graph, "graphExecId": graph, **more}
         self._add("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start, end, correlation, row)
+
+    def nodes(self, start: int, duration: int, count: int, correlation: int, *, apart: int = 0, **more: Any) -> None:
+        """Kernels of one launch of a graph, one after the other, each `apart` from the one before it."""
+        for node in range(count):
+            at = start + node * (duration + apart)
+            self.kernel(at, at + duration, f"node{node}", correlation, graphNodeId=node + 1, **more)
 
     def sync(self, kind: str, start: int, end: int, correlation: int | None = None, **more: Any) -> None:
         code = self.process.export.code("ENUM_CUPTI_SYNC_TYPE", kind)
@@ -288,6 +294,17 @@ class Thread:
         returns = called + 1 if returns is None else returns
         correlation = self.call("cudaLaunchKernel_v7000", called, returns)
         gpu.kernel(start, end, name, correlation, **more)
+
+    def makes_node(self, node: int, at: int, copy_of: int | None = None) -> None:
+        """Says when this thread made a node of a graph, be it as a copy of another."""
+        table = "CUDA_GRAPH_NODE_EVENTS" if self.export.schema.version >= (3, 2) else "CUDA_GRAPH_EVENTS"
+        name = self.export.string("Graph Node Creation")
+        self._add(table, start=at, end=at, nameId=name, graphNodeId=node, originalGraphNodeId=copy_of)
+
+    def makes_graph(self, graph: int, at: int, instance: int | None = None) -> None:
+        """Says when this thread created a graph, or made an instance of it."""
+        name = self.export.string("Graph Creation" if instance is None else "GraphExec Creation")
+        self._add("CUDA_GRAPH_EVENTS", start=at, end=at, nameId=name, graphId=graph, graphExecId=instance)
 
     def overhead(self, label: str, start: int, end: int) -> None:
         """What CUPTI says that the driver or the profiler spent."""

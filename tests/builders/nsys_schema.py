@@ -50,6 +50,12 @@ TABLES: Mapping[str, str] = {
     ),
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_ACTIVITY} value! bytes! graphNodeId memKind",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": f"{_ACTIVITY} graphId! graphExecId!",
+    # Until nodes got a table of their own, events of graphs were events of nodes.
+    "CUDA_GRAPH_EVENTS": (
+        "start! end! eventClass! globalTid nameId! graphNodeId!<3.2 originalGraphNodeId<3.2 "
+        "graphId!@3.2 originalGraphId@3.2 graphExecId@3.2"
+    ),
+    "CUDA_GRAPH_NODE_EVENTS": "start! end! eventClass! globalTid nameId! graphNodeId! originalGraphNodeId",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_ACTIVITY} syncType! eventId!",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start! end! eventClass! globalTid correlationId nameId! returnValue! callchainId",
     "CUPTI_ACTIVITY_KIND_OVERHEAD": "start! end! eventClass! globalTid correlationId nameId overheadType!",

@@ -32,6 +32,7 @@ def device(**changes: Any) -> DeviceRow:
         startup_ns=0,
         busy_ns=60 * MS,
         busy_is_upper_bound=False,
+        busy_is_lower_bound=False,
         idle_ns=36 * MS,
         kernel_ns=50 * MS,
         copy_ns=10 * MS,
@@ -85,6 +86,7 @@ def source(**changes: Any) -> Source:
         time_resolution_ns=1,
         capture_start_ns=0,
         capture_end_ns=108 * MS,
+        graph_mode=None,
         capabilities={"kernel": 10, "copy": 10, "cpu_sample": None},
     )
     return replace(made, **changes)

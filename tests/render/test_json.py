@@ -46,6 +46,7 @@ CONTRACT: Shape = {
             "tool_version": MAYBE_TEXT,
             "schema_version": MAYBE_TEXT,
             "rank": MAYBE_INT,
+            "graph_mode": MAYBE_TEXT,
             "time_resolution_ns": int,
             "capabilities": dict,
         }
@@ -64,6 +65,7 @@ CONTRACT: Shape = {
             "tail_ns": int,
             "busy_ns": int,
             "busy_is_upper_bound": bool,
+            "busy_is_lower_bound": bool,
             "idle_ns": int,
             "kernel_ns": int,
             "copy_ns": int,

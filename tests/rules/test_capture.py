@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diag.rules.finding import CannotTell, Clear
+from diag.rules.finding import CannotTell, Clear, Finding
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
-from tests.rules.scenes import fed, starved, too_short
+from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
+from tests.rules.scenes import Scene, fed, starved, too_short
 
 
 def with_message(severity: str, text: str) -> NsysExport:
@@ -31,6 +31,30 @@ def with_overhead(label: str, *times: tuple[int, int]) -> NsysExport:
     return scene.export
 
 
+def replaying(n_unseen: int, n: int = 10) -> NsysExport:
+    """n launches of a graph of two nodes of 40, one per 100; of the last n_unseen nothing was recorded.
+
+    A kernel at the end keeps the window at 100 n + 100, or less its launch would not be in it.
+    """
+    scene = Scene()
+    for i in range(n):
+        launch = scene.main.call("cudaGraphLaunch_v10000", 100 * i, 100 * i + 5)
+        if i < n - n_unseen:
+            scene.gpu.nodes(100 * i + 10, 40, 2, launch)
+    scene.main.launch(scene.gpu, called=100 * n, start=100 * n + 10, end=100 * n + 110)
+    return scene.export
+
+
+def replaying_as_a_whole(duration: int) -> NsysExport:
+    """Ten launches of a graph, each recorded as one row, and a kernel until 1000."""
+    scene = Scene()
+    for i in range(10):
+        launch = scene.main.call("cudaGraphLaunch_v10000", 50 * i, 50 * i + 5)
+        scene.gpu.graph(50 * i, 50 * i + duration, correlation=launch)
+    scene.main.launch(scene.gpu, called=500, start=510, end=1000)
+    return scene.export
+
+
 CASES = {
     "capture.lost": ThreeCases(
         fires=lambda: with_message("Warning", "Not all CUDA events might have been collected."),
@@ -46,6 +70,11 @@ CASES = {
         fires=lambda: with_overhead("Buffer flush (Profiler)", (100, 150)),
         clear=lambda: with_overhead("Buffer flush (Profiler)", (100, 149)),
         untold=lambda: fed().export,
+    ),
+    "capture.graphs": ThreeCases(
+        fires=lambda: replaying(n_unseen=3),
+        clear=lambda: replaying(n_unseen=0),
+        untold=lambda: replaying(n_unseen=3).drop("CUPTI_ACTIVITY_KIND_RUNTIME"),
     ),
 }
 
@@ -127,3 +156,59 @@ def test_what_is_missing_is_said(ask: Ask) -> None:
     (answer,) = ask("capture.coverage", starved().export.drop("CUPTI_ACTIVITY_KIND_RUNTIME"))
     assert isinstance(answer, CannotTell)
     assert answer.because == "CUDA API calls were not captured (nsys profile --trace=cuda)"
+
+
+def test_graph_launches_without_rows_make_idle_time_an_upper_bound(ask: Ask, report_on: Analyse, query: Query) -> None:
+    export = replaying(n_unseen=3)
+    finding = only_finding(ask("capture.graphs", export))
+    found = figures(finding)
+    assert (found["graph launches with rows"], found["graph launches without"]) == (7, 3)
+    assert (finding.severity, finding.confidence, finding.recoverable_ns) == ("info", "low", None)
+    assert [row[-1] for row in query(export, finding.evidence[1])] == [2] * 6 + [
+        0
+    ] * 3  # the first began before the window
+    report = report_on(replaying(n_unseen=3))
+    assert (report.devices[0].busy_is_lower_bound, report.devices[0].busy_is_upper_bound) == (True, False)
+    (idle,) = (finding for finding in report.findings if finding.rule == "idle.gpu")
+    assert "upper bound: 3 launches of CUDA graphs left no row" in idle.claim
+    assert idle.confidence == "low"
+
+
+def test_a_launch_that_ran_nothing_left_nothing_out(ask: Ask) -> None:
+    """One failed, one put its graph into another that was being captured, one came after the last work."""
+    export = replaying(n_unseen=0)
+    main = export.process(100).thread()
+    main.call("cudaGraphLaunch_v10000", 200, 205)
+    export.rows["CUPTI_ACTIVITY_KIND_RUNTIME"][-1]["returnValue"] = 700
+    main.call("cudaStreamBeginCapture_v10000", 300, 310)
+    main.call("cudaGraphLaunch_v10000", 320, 325)
+    main.call("cudaStreamEndCapture_v10000", 330, 340)
+    main.call("cudaGraphLaunch_v10000", 5000, 5005)
+    (answer,) = ask("capture.graphs", export)
+    assert isinstance(answer, Clear)
+
+
+def test_calls_inside_each_other_are_one_launch(ask: Ask) -> None:
+    export = replaying(n_unseen=3)
+    main = export.process(100).thread()
+    for row in list(export.rows["CUPTI_ACTIVITY_KIND_RUNTIME"]):
+        main.call("cuGraphLaunch", row["start"] + 1, row["end"] - 1, correlation=row["correlationId"])
+    found = figures(only_finding(ask("capture.graphs", export)))
+    assert (found["graph launches with rows"], found["graph launches without"]) == (7, 3)
+
+
+def test_work_of_a_graph_on_another_device_is_not_missing(ask: Ask) -> None:
+    export = replaying(n_unseen=3)
+    other = export.process(100).gpu(1)
+    for row in export.rows["CUPTI_ACTIVITY_KIND_RUNTIME"][7:10]:
+        other.nodes(row["start"] + 10, 40, 2, row["correlationId"])
+    answers = ask("capture.graphs", export)
+    assert not any(isinstance(answer, Finding) for answer in answers)
+
+
+def test_launches_that_are_one_row_hide_the_gaps_inside(ask: Ask) -> None:
+    finding = only_finding(ask("capture.graphs", replaying_as_a_whole(2)))
+    assert finding.title == "CUDA graphs are recorded as a whole"
+    assert figures(finding)["their time"] == 20
+    (answer,) = ask("capture.graphs", replaying_as_a_whole(1))
+    assert isinstance(answer, Clear)
