@@ -19,6 +19,10 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+ALLOCATION = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+MEMORY_POOL = "CUDA_GPU_MEMORY_POOL_EVENTS"
+GPU_PAGE_FAULT = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
+CPU_PAGE_FAULT = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
 SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 CUPTI_OVERHEAD = "CUPTI_ACTIVITY_KIND_OVERHEAD"
@@ -33,6 +37,7 @@ DIAGNOSTIC = "DIAGNOSTIC_EVENT"
 STRINGS = "StringIds"
 
 GPU_TABLES = (KERNEL, COPY, MEMSET, GRAPH)
+MEMORY_TABLES = (ALLOCATION, MEMORY_POOL, GPU_PAGE_FAULT, CPU_PAGE_FAULT)
 CUDA_TABLES = (*GPU_TABLES, API, SYNC)
 EVENT_TABLES = (*CUDA_TABLES, NVTX, OS_CALL, SAMPLE, SCHED)
 
@@ -52,6 +57,8 @@ COPY_KINDS = {
     "Unified Device-to-Host": "unified d2h",
     "Unified Device-to-Device": "unified d2d",
 }
+MEMORY_OPERATIONS = {"Allocation": "alloc", "Deallocation": "free"}
+MIGRATION_CAUSES = ("Unknown", "User prefetch", "Page fault", "Speculative prefetch", "Eviction", "Access counters")
 SYNC_KINDS = {
     "Unknown": "unknown",
     "Event sync": "event",
@@ -74,6 +81,11 @@ DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
     "ENUM_CUDA_MEM_KIND": dict(
         enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
     ),
+    "ENUM_CUDA_DEV_MEM_EVENT_OPER": dict(enumerate(MEMORY_OPERATIONS)),
+    "ENUM_CUDA_MEMPOOL_OPER": dict(enumerate(("Invalid", "Created", "Destroyed", "Trimmed"))),
+    "ENUM_CUDA_MEMPOOL_TYPE": dict(enumerate(("Invalid", "Local", "Imported"))),
+    "ENUM_CUDA_UNIF_MEM_MIGRATION": dict(enumerate(MIGRATION_CAUSES)),
+    "ENUM_CUDA_UNIF_MEM_ACCESS_TYPE": dict(enumerate(("Unknown", "Read", "Write", "Atomic", "Prefetch"))),
     "ENUM_CUPTI_SYNC_TYPE": dict(enumerate(SYNC_KINDS)),
     "ENUM_CUPTI_STREAM_TYPE": dict(
         enumerate(("Unknown stream type", "Default stream", "Non-blocking stream", "Null stream"))
