@@ -103,7 +103,8 @@ ALLOCATIONS = """
       JOIN map_process p ON p.key = {globalPid}
       JOIN map_memory_operation o ON o.key = {memoryOperationType}
       LEFT JOIN map_memory m ON m.key = {memKind}
-     WHERE {is_instant} AND {start} <> 0 AND {is_on_device} AND {bytes} IS NOT NULL
+     WHERE {is_instant} AND {start} <> 0 AND {is_on_device}
+       AND typeof({bytes}) = 'integer' AND {bytes} BETWEEN 0 AND {latest}
 """
 
 MEMORY_POOLS = """
