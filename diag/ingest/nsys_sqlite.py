@@ -270,7 +270,7 @@ class _Import:
         ):
             count = self._copy(table, statement)
             self.capabilities[fact] = count if captured else None
-        has_memory_kind = "srcKind" in self.export.columns.get(nsys.COPY, ())
+        has_memory_kind = nsys.COPY not in self.export or "srcKind" in self.export.columns[nsys.COPY]
         self.capabilities["memory_kind"] = self.capabilities["copy"] if has_memory_kind else None
 
     def _copy_memory_events(self, capture: Mapping[str, list[str]]) -> None:
