@@ -23,7 +23,8 @@ from diag.timeline.trace import Trace
 SUBJECTS = (
     "capture",
     "idle", "launch", "graphs", "loading", "sync",
-    "transfer",
+    "transfer", "transfer_link", "transfer_small", "transfer_sync", "transfer_repeat",
+    "memory", "unified_memory",
     "kernels", "occupancy", "grid", "precision", "fusion",
     "steps", "host", "samples",
 )  # fmt: skip

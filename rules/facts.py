@@ -50,6 +50,18 @@ FACTS = {
         "nsys profile --trace=cuda",
         "torch.profiler with ProfilerActivity.CUDA",
     ),
+    "allocation": Fact(
+        "allocations of memory",
+        ("allocation",),
+        "nsys profile --cuda-memory-usage=true",
+        "torch.profiler with profile_memory=True",
+    ),
+    "migration": Fact(
+        "copies of unified memory and their addresses",
+        ("migration",),
+        "nsys profile --trace=cuda, of a version from 2022 on",
+        "torch.profiler records none; nsys profile --trace=cuda does",
+    ),
     "range": Fact(
         "ranges of the host",
         ("nvtx", "operator", "python", "annotation"),

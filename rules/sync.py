@@ -20,8 +20,9 @@ def drained_by_sync(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      How long does the device idle while the launching thread is still inside a synchronising call?
     Decides   The part of the host-late time in which the launching thread is in a call that waits for the device
-              (cuda...Synchronize, cudaMemcpy without Async). A synchronisation explains a gap only up to its return.
-              Fires at `share` of the window.
+              (cuda...Synchronize, cudaMemcpy without Async, and with it where the copy reads or writes pageable memory:
+              CUDA Runtime API, "API synchronization behavior"; copies to the device of up to 64 KB do not wait). A
+              synchronisation explains a gap only up to its return. Fires at `share` of the window.
     Matters   The host learns late that the device is done and can launch only then: the queue is empty meanwhile.
     Do        Remove the synchronisation (`.item()`, `.cpu()`, `print(tensor)`, timers), or ask later: launch the next
               step before reading the result of this one; use events instead of device-wide synchronisation.

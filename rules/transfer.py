@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.model import units
+from diag.model import link, units
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.finding import Answer, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import Copies, DeviceTimeline
@@ -43,7 +43,6 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         return
     exposed = device.link_copy_time - device.kernel_time
     share = device.share(exposed)
-    yield CannotTell(subject_of(device), "share of the link's peak: the link's width and speed are not in the trace")
     if share < limits["share"]:
         yield Clear(subject_of(device))
         return
@@ -54,8 +53,8 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         claim=f"{units.share(share)} of the window ({units.time(exposed.measure_ns)} of "
         f"{units.time(device.window_ns)}) copies between host and device while no kernel runs: "
         f"{units.count(top.count, 'copy')} {_describe(top)}, {units.size(top.bytes)} at "
-        f"{units.rate(top.bytes, top.busy_ns)}. Kernels take {units.time(device.kernel_time.measure_ns)}"
-        f"{_same_stream(device)}.",
+        f"{units.rate(top.bytes, top.busy_ns)}{_of_link(device, top)}. Kernels take "
+        f"{units.time(device.kernel_time.measure_ns)}{_same_stream(device)}.",
         subject=subject_of(device),
         share=share,
         recoverable_ns=overlap_ns,
@@ -142,6 +141,18 @@ def _describe(copies: Copies) -> str:
     return f"{host_memory} {_DIRECTIONS.get(copies.kind, copies.kind)}"
 
 
+def _link_share(device: DeviceTimeline, copies: Copies) -> float | None:
+    """None where the link is not known, or is not the one that the product has by its datasheet: it would be faster."""
+    carried = link.host_link_bytes_per_s(device.hardware)
+    share = copies.bytes * 1e9 / copies.busy_ns / carried if carried and copies.busy_ns else None
+    return share if share is not None and share <= 1 else None
+
+
+def _of_link(device: DeviceTimeline, copies: Copies) -> str:
+    share = _link_share(device, copies)
+    return "" if share is None else f" ({units.share(share)} of what the link carries)"
+
+
 def _same_stream(device: DeviceTimeline) -> str:
     is_copy = (device.ops.kind == gpu_work.COPY) & np.isin(device.ops.copy_kind, gpu_work.LINK_COPY_KINDS)
     copy_streams = set(device.ops.stream[is_copy].tolist())
@@ -158,6 +169,9 @@ def _copy_evidence(device: DeviceTimeline) -> Iterator[Evidence]:
         if group.crosses_link and group.bytes >= FEWEST_BYTES_FOR_A_RATE:
             label = f"rate {group.kind} {group.src}→{group.dst}"
             yield Evidence(label, group.bytes * 1e9 / group.busy_ns, "bytes/s", "bytes / union of the copies")
+            if (share := _link_share(device, group)) is not None:
+                formula = f"rate / rate of the link of {device.hardware} in one direction"
+                yield Evidence(f"share of the link {group.kind} {group.src}→{group.dst}", share, "share", formula)
 
 
 def _evidence_of(group: Copies, device: DeviceTimeline) -> Evidence:

@@ -72,8 +72,19 @@ _NAME_COLUMNS = {
     "demangledName": (nsys.KERNEL,),
     "shortName": (nsys.KERNEL,),
     "nameId": (nsys.API, nsys.OS_CALL, nsys.CUPTI_OVERHEAD, nsys.NSYS_OVERHEAD),
+    "CpuInstruction": (nsys.CPU_PAGE_FAULT,),
     "symbol": (nsys.OS_STACK, nsys.SAMPLE_STACK),
     "module": (nsys.OS_STACK, nsys.SAMPLE_STACK),
+}
+
+_TRANSLATED_LABELS = ("copy_kind", "sync_kind", "overhead_kind", "memory_operation")
+_PLAIN_LABELS = {
+    "memory": "ENUM_CUDA_MEM_KIND",
+    "migration_cause": "ENUM_CUDA_UNIF_MEM_MIGRATION",
+    "access": "ENUM_CUDA_UNIF_MEM_ACCESS_TYPE",
+    "pool": "ENUM_CUDA_MEMPOOL_TYPE",
+    "pool_operation": "ENUM_CUDA_MEMPOOL_OPER",
+    "severity": "ENUM_DIAGNOSTIC_SEVERITY_LEVEL",
 }
 
 
@@ -111,6 +122,7 @@ class _Import:
         self._map_labels()
         self.progress(f"{self.file.path.name}: GPU work")
         self._copy_gpu_work(capture.get("CAPTURE_EVENT_TYPE", []))
+        self._copy_memory_events(capture)
         self._copy_devices()
         self.progress(f"{self.file.path.name}: CUDA calls")
         self._copy_cuda_calls()
@@ -172,7 +184,9 @@ class _Import:
 
     def _map_processes_and_threads(self) -> None:
         threads = self._distinct("globalTid", _THREAD_TABLES) | self._distinct("endGlobalTid", (nsys.NVTX,))
-        processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC)) | {_global_pid(tid) for tid in threads}
+        processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC, *nsys.MEMORY_TABLES)) | {
+            _global_pid(tid) for tid in threads
+        }
         names = dict(self._rows("PROCESSES", sql.PROCESSES))
         ids = {}
         for global_pid in sorted(processes):
@@ -210,22 +224,23 @@ class _Import:
 
     def _map_labels(self) -> None:
         copies = self.export.labels("ENUM_CUDA_MEMCPY_OPER")
-        memory = self.export.labels("ENUM_CUDA_MEM_KIND")
         syncs = self.export.labels("ENUM_CUPTI_SYNC_TYPE")
         overheads = self.export.labels("ENUM_CUPTI_OVERHEAD_TYPE")
         self._make_map("copy_kind", {k: nsys.COPY_KINDS.get(label, label.lower()) for k, label in copies.items()})
-        self._make_map("memory", {k: label.lower() for k, label in memory.items()})
         self._make_map("sync_kind", {k: nsys.SYNC_KINDS.get(label, label.lower()) for k, label in syncs.items()})
         self._make_map("overhead_kind", {k: nsys.OVERHEAD_KINDS.get(v, "unknown") for k, v in overheads.items()})
-        severities = self.export.labels("ENUM_DIAGNOSTIC_SEVERITY_LEVEL")
-        self._make_map("severity", {k: label.lower() for k, label in severities.items()})
+        operations = self.export.labels("ENUM_CUDA_DEV_MEM_EVENT_OPER")
+        known = {k: nsys.MEMORY_OPERATIONS[v] for k, v in operations.items() if v in nsys.MEMORY_OPERATIONS}
+        self._make_map("memory_operation", known)
+        for name, enum in _PLAIN_LABELS.items():
+            self._make_map(name, {k: label.lower() for k, label in self.export.labels(enum).items()})
 
     def _make_map(self, name: str, values: Mapping[int, int | str]) -> None:
         self.db.execute(f"CREATE TEMP TABLE map_{name} (key INTEGER PRIMARY KEY, value)")
         self.db.executemany(f"INSERT INTO map_{name} VALUES (?, ?)", values.items())
 
     def _drop_maps(self) -> None:
-        for name in ("process", "thread", "string", "copy_kind", "memory", "sync_kind", "overhead_kind", "severity"):
+        for name in ("process", "thread", "string", *_TRANSLATED_LABELS, *_PLAIN_LABELS):
             self.db.execute(f"DROP TABLE map_{name}")
 
     def _insert_returning_id(self, table: str, row: Mapping[str, Any]) -> int:
@@ -262,8 +277,28 @@ class _Import:
         ):
             count = self._copy(table, statement)
             self.capabilities[fact] = count if captured else None
-        has_memory_kind = "srcKind" in self.export.columns.get(nsys.COPY, ())
+        has_memory_kind = nsys.COPY not in self.export or "srcKind" in self.export.columns[nsys.COPY]
         self.capabilities["memory_kind"] = self.capabilities["copy"] if has_memory_kind else None
+
+    def _copy_memory_events(self, capture: Mapping[str, list[str]]) -> None:
+        """Old versions of nsys write these tables whether or not they were recorded: an empty one says nothing."""
+        self._copy(nsys.MEMORY_POOL, sql.MEMORY_POOLS)
+        self.capabilities |= {
+            "allocation": self._copy(nsys.ALLOCATION, sql.ALLOCATIONS)
+            or _if_collected(capture, "COLLECT_GPU_MEMORY_USAGE"),
+            "gpu_page_fault": self._copy(nsys.GPU_PAGE_FAULT, sql.GPU_PAGE_FAULTS)
+            or _if_collected(capture, "COLLECT_UVM_GPU_PAGE_FAULTS"),
+            "cpu_page_fault": self._copy(nsys.CPU_PAGE_FAULT, sql.CPU_PAGE_FAULTS)
+            or _if_collected(capture, "COLLECT_UVM_CPU_PAGE_FAULTS"),
+            "migration": self._migrations(),
+        }
+
+    def _migrations(self) -> int | None:
+        """Copies of unified memory whose address is known; None when no copy of the file could say one."""
+        if nsys.COPY in self.export and "virtualAddress" not in self.export.columns[nsys.COPY]:
+            return None
+        count = int(self.db.execute(sql.MIGRATIONS, {"source": self.source_id}).fetchone()[0])
+        return None if self.capabilities["copy"] is None else count
 
     def _copy_devices(self) -> None:
         gpus = self._rows("TARGET_INFO_GPU", sql.GPUS)
@@ -371,6 +406,12 @@ def _global_pid(global_tid: int) -> int:
 
 def _pid(global_pid: int) -> int:
     return global_pid >> 24 & 0xFFFFFF
+
+
+def _if_collected(capture: Mapping[str, list[str]], option: str) -> int | None:
+    """No rows, where the capture's options say that they were collected; None where they do not."""
+    asked = (values for name, values in capture.items() if name.rpartition(":")[2] == option)
+    return 0 if any("true" in values for values in asked) else None
 
 
 def _integer(value: object) -> int | None:

@@ -14,6 +14,7 @@ CONDITIONS = {
     # CUPTI says of device activities: start = end = 0 means that no time could be collected.
     "is_device_work": """({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
+    "is_on_device": "typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}",
 }
 
 METADATA = """
@@ -51,15 +52,17 @@ KERNELS = """
 COPIES = """
     INSERT INTO gpu_op (
         source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph_node,
-        bytes, copy_kind, src_memory, dst_memory, peer_device)
+        bytes, copy_kind, src_memory, dst_memory, peer_device, migration_cause, address)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'copy',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
-           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value, CAST({dstDeviceId} AS INTEGER)
+           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value, CAST({dstDeviceId} AS INTEGER),
+           c.value, NULLIF(CAST({virtualAddress} AS INTEGER), 0)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_copy_kind k ON k.key = {copyKind}
       LEFT JOIN map_memory a ON a.key = {srcKind}
       LEFT JOIN map_memory b ON b.key = {dstKind}
+      LEFT JOIN map_migration_cause c ON c.key = {migrationCause}
      WHERE {is_timed} AND {is_device_work}
 """
 
@@ -85,6 +88,60 @@ GRAPHS = """
       JOIN map_process p ON p.key = {globalPid}
      WHERE {is_timed} AND {is_device_work}
 """
+
+# An event of memory whose time could not be collected has start = 0, as device activities have.
+ALLOCATIONS = """
+    INSERT INTO allocation (
+        source_id, process_id, device, context, stream, time_ns, operation, memory, address, bytes,
+        allocated_bytes, reserved_bytes, correlation)
+    SELECT :source, p.value, CASE WHEN m.value IN ('pageable', 'pinned') THEN NULL ELSE {deviceId} END,
+           CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), {start}, o.value, m.value,
+           CAST({address} AS INTEGER), CAST({bytes} AS INTEGER),
+           CAST({localMemoryPoolUtilizedSize} AS INTEGER), CAST({localMemoryPoolSize} AS INTEGER),
+           CAST({correlationId} AS INTEGER)
+      FROM src.{table} t
+      JOIN map_process p ON p.key = {globalPid}
+      JOIN map_memory_operation o ON o.key = {memoryOperationType}
+      LEFT JOIN map_memory m ON m.key = {memKind}
+     WHERE {is_instant} AND {start} <> 0 AND {is_on_device}
+       AND typeof({bytes}) = 'integer' AND {bytes} BETWEEN 0 AND {latest}
+"""
+
+MEMORY_POOLS = """
+    INSERT INTO memory_pool (
+        source_id, process_id, device, time_ns, operation, pool, address, size_bytes, used_bytes,
+        release_threshold_bytes, least_kept_bytes, correlation)
+    SELECT :source, p.value, {deviceId}, {start}, o.value, k.value, CAST({address} AS INTEGER),
+           CAST({localMemoryPoolSize} AS INTEGER), CAST({localMemoryPoolUtilizedSize} AS INTEGER),
+           CAST({localMemoryPoolReleaseThreshold} AS INTEGER), CAST({minBytesToKeep} AS INTEGER),
+           CAST({correlationId} AS INTEGER)
+      FROM src.{table} t
+      JOIN map_process p ON p.key = {globalPid}
+      JOIN map_pool_operation o ON o.key = {operationType}
+      LEFT JOIN map_pool k ON k.key = {poolType}
+     WHERE {is_instant} AND {start} <> 0 AND {is_on_device}
+"""
+
+GPU_PAGE_FAULTS = """
+    INSERT INTO page_fault (source_id, process_id, device, start_ns, end_ns, address, count, access)
+    SELECT :source, p.value, {deviceId}, {start}, {end}, CAST({address} AS INTEGER),
+           COALESCE(CAST({numberOfPageFaults} AS INTEGER), 1), a.value
+      FROM src.{table} t
+      JOIN map_process p ON p.key = {globalPid}
+      LEFT JOIN map_access a ON a.key = {faultAccessType}
+     WHERE {is_timed} AND {is_device_work}
+"""
+
+CPU_PAGE_FAULTS = """
+    INSERT INTO page_fault (source_id, process_id, start_ns, address, count, name_id)
+    SELECT :source, p.value, {start}, CAST({address} AS INTEGER), 1, n.value
+      FROM src.{table} t
+      JOIN map_process p ON p.key = {globalPid}
+      LEFT JOIN map_string n ON n.key = {CpuInstruction}
+     WHERE {is_instant}
+"""
+
+MIGRATIONS = "SELECT COUNT(*) FROM gpu_op WHERE source_id = :source AND kind = 'copy' AND address IS NOT NULL"
 
 API_CALLS = """
     INSERT INTO api_call (source_id, thread_id, start_ns, end_ns, name_id, correlation, status)

@@ -21,6 +21,10 @@ MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 GRAPH_EVENT = "CUDA_GRAPH_EVENTS"  # of nodes in the versions that have no table of their own for them
 GRAPH_NODE_EVENT = "CUDA_GRAPH_NODE_EVENTS"
+ALLOCATION = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+MEMORY_POOL = "CUDA_GPU_MEMORY_POOL_EVENTS"
+GPU_PAGE_FAULT = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
+CPU_PAGE_FAULT = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
 SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 CUPTI_OVERHEAD = "CUPTI_ACTIVITY_KIND_OVERHEAD"
@@ -37,6 +41,7 @@ STRINGS = "StringIds"
 GRAPH_MODE = "CUDA_GRAPH_TRACE_OPTIONS:MODE"  # an option of the capture, after the process that it is about
 
 GPU_TABLES = (KERNEL, COPY, MEMSET, GRAPH)
+MEMORY_TABLES = (ALLOCATION, MEMORY_POOL, GPU_PAGE_FAULT, CPU_PAGE_FAULT)
 CUDA_TABLES = (*GPU_TABLES, API, SYNC)
 EVENT_TABLES = (*CUDA_TABLES, NVTX, OS_CALL, SAMPLE, SCHED)
 
@@ -56,6 +61,8 @@ COPY_KINDS = {
     "Unified Device-to-Host": "unified d2h",
     "Unified Device-to-Device": "unified d2d",
 }
+MEMORY_OPERATIONS = {"Allocation": "alloc", "Deallocation": "free"}
+MIGRATION_CAUSES = ("Unknown", "User prefetch", "Page fault", "Speculative prefetch", "Eviction", "Access counters")
 SYNC_KINDS = {
     "Unknown": "unknown",
     "Event sync": "event",
@@ -78,6 +85,11 @@ DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
     "ENUM_CUDA_MEM_KIND": dict(
         enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
     ),
+    "ENUM_CUDA_DEV_MEM_EVENT_OPER": dict(enumerate(MEMORY_OPERATIONS)),
+    "ENUM_CUDA_MEMPOOL_OPER": dict(enumerate(("Invalid", "Created", "Destroyed", "Trimmed"))),
+    "ENUM_CUDA_MEMPOOL_TYPE": dict(enumerate(("Invalid", "Local", "Imported"))),
+    "ENUM_CUDA_UNIF_MEM_MIGRATION": dict(enumerate(MIGRATION_CAUSES)),
+    "ENUM_CUDA_UNIF_MEM_ACCESS_TYPE": dict(enumerate(("Unknown", "Read", "Write", "Atomic", "Prefetch"))),
     "ENUM_CUPTI_SYNC_TYPE": dict(enumerate(SYNC_KINDS)),
     "ENUM_CUPTI_STREAM_TYPE": dict(
         enumerate(("Unknown stream type", "Default stream", "Non-blocking stream", "Null stream"))

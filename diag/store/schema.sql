@@ -132,7 +132,9 @@ CREATE TABLE gpu_op (                      -- work on a device
     copy_kind              TEXT,               -- 'h2d' | 'd2h' | 'd2d' | 'p2p' | ...
     src_memory             TEXT,               -- 'pageable' | 'pinned' | 'device' | 'managed' | ...
     dst_memory             TEXT,
-    peer_device            INTEGER
+    peer_device            INTEGER,
+    migration_cause        TEXT,               -- unified memory: 'page fault' | 'user prefetch' | 'eviction' | ...
+    address                INTEGER             -- unified memory: first virtual address that was moved
 ) STRICT;
 
 CREATE TABLE api_call (                    -- CUDA (HIP) runtime and driver calls
@@ -273,6 +275,51 @@ CREATE TABLE diagnostic (                  -- what the profiler said about its o
     time_ns     INTEGER,
     severity    TEXT NOT NULL,
     text        TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE allocation (                  -- memory events: what was allocated and freed
+    source_id        INTEGER NOT NULL,
+    process_id       INTEGER NOT NULL,
+    thread_id        INTEGER,
+    device           INTEGER,              -- NULL: host
+    context          INTEGER,
+    stream           INTEGER,
+    time_ns          INTEGER NOT NULL,
+    operation        TEXT NOT NULL,        -- 'alloc' | 'free'
+    memory           TEXT,                 -- 'device' | 'pinned' | 'managed' | ...
+    address          INTEGER,
+    bytes            INTEGER NOT NULL,
+    allocated_bytes  INTEGER,              -- running total as the tool says it
+    reserved_bytes   INTEGER,
+    correlation      INTEGER,
+    name_id          INTEGER
+) STRICT;
+
+CREATE TABLE memory_pool (                 -- a pool of the stream-ordered allocator was made, trimmed or destroyed
+    source_id                INTEGER NOT NULL,
+    process_id               INTEGER NOT NULL,
+    device                   INTEGER,
+    time_ns                  INTEGER NOT NULL,
+    operation                TEXT NOT NULL,    -- 'created' | 'trimmed' | 'destroyed'
+    pool                     TEXT,             -- 'local' | 'imported'
+    address                  INTEGER,
+    size_bytes               INTEGER,
+    used_bytes               INTEGER,
+    release_threshold_bytes  INTEGER,          -- what it keeps when it may give memory back
+    least_kept_bytes         INTEGER,          -- of a trim
+    correlation              INTEGER
+) STRICT;
+
+CREATE TABLE page_fault (                  -- unified memory: a page was touched where it did not lie
+    source_id   INTEGER NOT NULL,
+    process_id  INTEGER NOT NULL,
+    device      INTEGER,                   -- NULL: a CPU touched it
+    start_ns    INTEGER NOT NULL,
+    end_ns      INTEGER,                   -- served; NULL for a CPU, of which only the moment is known
+    address     INTEGER,
+    count       INTEGER NOT NULL,          -- faults on the same page
+    access      TEXT,                      -- 'read' | 'write' | 'atomic' | 'prefetch'
+    name_id     INTEGER                    -- host function that touched it
 ) STRICT;
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing

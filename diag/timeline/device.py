@@ -99,6 +99,9 @@ class DeviceTimeline:
     def time_of(self, selection: NDArray[np.bool_]) -> Intervals:
         return Intervals.union_of(self.ops.start_ns[selection], self.ops.end_ns[selection]) & self.window
 
+    def bytes_of(self, selection: NDArray[np.bool_]) -> int:
+        return self._bytes_in_window(self.ops.select(selection))
+
     @cached_property
     def busy(self) -> Intervals:
         return self.ops.union() & self.window

@@ -26,6 +26,10 @@ MEMORY_KINDS = (
 )  # fmt: skip
 PAGEABLE = MEMORY_KINDS.index("pageable")
 
+LARGEST_UNSTAGED_BYTES = 64 << 10
+"""Copies to the device up to this size leave pageable memory without blocking the host (CUDA C++ Programming Guide,
+"Concurrent Execution between Host and Device")."""
+
 NONE = -1
 
 Column = NDArray[np.int64]
@@ -85,6 +89,16 @@ class GpuOps:
     def duration_ns(self) -> Column:
         return self.end_ns - self.start_ns
 
+    @property
+    def blocks_host(self) -> NDArray[np.bool_]:
+        """Copies whose call returns only when pageable memory was staged or written, be it an asynchronous one.
+
+        CUDA Runtime API, "API synchronization behavior": an asynchronous copy to pageable memory returns when it has
+        completed; one from it may synchronise with the stream and stages the data first.
+        """
+        staged = (self.src_memory == PAGEABLE) & (self.bytes > LARGEST_UNSTAGED_BYTES)
+        return np.asarray((self.kind == COPY) & (staged | (self.dst_memory == PAGEABLE)))
+
     def union(self) -> Intervals:
         return Intervals.union_of(self.start_ns, self.end_ns)
 
@@ -127,7 +141,7 @@ _OPS = f"""
 DETAIL_COLUMNS = (
     "context", "external_id", "graph_node", "graph", "graph_exec", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
     "block_z", "cluster_x", "cluster_y", "cluster_z", "registers_per_thread", "shared_static_bytes",
-    "shared_dynamic_bytes", "shared_executed_bytes", "local_per_thread_bytes", "peer_device",
+    "shared_dynamic_bytes", "shared_executed_bytes", "local_per_thread_bytes", "peer_device", "address",
 )  # fmt: skip
 """Columns of gpu_op that few rules ask for; `Trace.details` loads them."""
 
@@ -171,6 +185,17 @@ def load_calls(case: Case, source_id: int) -> Calls:
     owner = columns["process_id"].astype(np.int64) << 32 | columns["thread_id"]
     order = order[np.argsort(owner[order], kind="stable")]
     return Calls(*(columns.pop(name)[order] for name in CALL_COLUMNS))
+
+
+def blocking_calls(parts: Sequence[GpuOps], calls: Calls) -> NDArray[np.bool_]:
+    """For each of all processes' calls, whether it launched a copy that `GpuOps.blocks_host`."""
+    blocking = np.zeros(len(calls), bool)
+    for part in parts:
+        ids = part.correlation[part.blocks_host & (part.correlation != NONE)]
+        if len(ids):
+            first, stop = np.searchsorted(calls.process_id, [part.process_id[0], part.process_id[0] + 1])
+            blocking[first:stop] |= np.isin(calls.correlation[first:stop], ids)
+    return blocking
 
 
 def launches_of(ops: GpuOps, calls: Calls) -> Column:

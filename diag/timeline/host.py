@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -53,6 +53,8 @@ class HostThread:
     os_calls: OsCalls
     off_cpu: Intervals | None
     samples: Samples
+    blocking_copies: Intervals = field(default_factory=Intervals.empty)
+    """Time inside calls, asynchronous ones by name, whose copies from or to pageable memory keep the thread."""
 
     @cached_property
     def ranges(self) -> Ranges:
@@ -95,7 +97,7 @@ class HostThread:
         """Time inside CUDA calls that wait for the device."""
         names = [i for i in np.unique(self.calls.name_id).tolist() if SYNCHRONISING_CALL.search(self.names[i])]
         waits = np.isin(self.calls.name_id, names)
-        return Intervals.union_of(self.calls.start_ns[waits], self.calls.end_ns[waits])
+        return Intervals.union_of(self.calls.start_ns[waits], self.calls.end_ns[waits]) | self.blocking_copies
 
     @cached_property
     def in_os(self) -> Intervals:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
+from diag.timeline.gpu_work import Calls
 from diag.timeline.intervals import Intervals, Times
 
 
@@ -72,6 +73,24 @@ def account_for_idle(device: DeviceTimeline) -> IdleAccount:
         device_side=part(in_time, starts, ends),
         not_captured=part(~captured, starts, ends),
     )
+
+
+def idle_inside(account: IdleAccount, calls: Calls, chosen: NDArray[np.bool_]) -> Intervals:
+    """Idle time in which the thread that the device waited for was inside one of the chosen calls.
+
+    The chosen calls made the thread late, or had just launched what the device waited for (launch latency).
+    """
+    inside = _union(
+        *(
+            late & _time_inside(calls.select(chosen & (calls.thread_id == thread_id)))
+            for thread_id, late in account.host_late_of.items()
+        )
+    )
+    return inside | (account.launch_latency & _time_inside(calls.select(chosen)))
+
+
+def _time_inside(calls: Calls) -> Intervals:
+    return Intervals.union_of(calls.start_ns, calls.end_ns)
 
 
 def _union(*parts: Intervals) -> Intervals:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.model.hardware import Gpu, gpu
 from diag.store.case import Case, Source
@@ -57,10 +58,9 @@ class Trace:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every (process, device) with GPU work in scope."""
-        parts = self._ops
-        busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in parts]
+        busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in self._ops]
         timelines = []
-        for part in parts:
+        for part in self._ops:
             uuid, hardware = self._hardware(part)
             process_id = int(part.process_id[0])
             others = Intervals.empty()
@@ -120,6 +120,10 @@ class Trace:
     @cached_property
     def _calls(self) -> Calls:
         return gpu_work.load_calls(self.case, self.source.id)
+
+    @cached_property
+    def _blocking(self) -> NDArray[np.bool_]:
+        return gpu_work.blocking_calls(self._ops, self._calls)
 
     def _calls_of(self, process_id: int) -> Calls:
         first, stop = np.searchsorted(self._calls.process_id, [process_id, process_id + 1])
@@ -245,6 +249,7 @@ class Trace:
                 os_calls=self._os_calls_of(row["id"]),
                 off_cpu=self._off_cpu_of(row["id"]),
                 samples=self._samples_of(row["id"]),
+                blocking_copies=self._blocking_copies_of(row["process_id"], row["id"]),
             )
             for row in rows
         }
@@ -288,9 +293,17 @@ class Trace:
         return Intervals.union_of(times_ns[:, 0], times_ns[:, 1])
 
     def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
-        calls = self._calls_of(process_id)
-        first, stop = np.searchsorted(calls.thread_id, [thread_id, thread_id + 1])
-        return calls.select(slice(first, stop))
+        return self._calls.select(self._place_of_calls(process_id, thread_id))
+
+    def _blocking_copies_of(self, process_id: int, thread_id: int) -> Intervals:
+        place = self._place_of_calls(process_id, thread_id)
+        calls = self._calls.select(place)
+        return Intervals.union_of(calls.start_ns[self._blocking[place]], calls.end_ns[self._blocking[place]])
+
+    def _place_of_calls(self, process_id: int, thread_id: int) -> slice:
+        first, stop = np.searchsorted(self._calls.process_id, [process_id, process_id + 1])
+        of_thread = np.searchsorted(self._calls.thread_id[first:stop], [thread_id, thread_id + 1])
+        return slice(*(first + of_thread).tolist())
 
     def _ranges_of(self, thread_id: int) -> Ranges:
         first, stop = np.searchsorted(self.ranges.thread_id, [thread_id, thread_id + 1])

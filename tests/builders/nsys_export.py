@@ -48,6 +48,10 @@ class NsysExport:
     def hardware(self, index: int = 0, name: str = "NVIDIA H100", uuid: str = "GPU-0", **facts: Any) -> None:
         self.insert("TARGET_INFO_GPU", id=index, cuDevice=index, name=name, uuid=uuid, **facts)
 
+    def collected(self, option: str) -> None:
+        """Says that an option of the capture was on, be it that nothing of it happened."""
+        self.insert("META_DATA_CAPTURE", name=f"PROCESS_0:{option}", value="true")
+
     def capture_of(self, *event_types: str) -> None:
         """Says which kinds of events were recorded, be it that none happened."""
         for event_type in event_types:
@@ -164,6 +168,11 @@ class Process:
         """Says which hardware the process means by a device ordinal."""
         self.export.insert("TARGET_INFO_CUDA_DEVICE", gpuId=hardware, cudaId=ordinal, pid=self.pid)
 
+    def cpu_fault(self, at: int, address: int, function: str = "fill") -> None:
+        """A CPU touched a page of unified memory that lay on a device."""
+        ids = {"CpuInstruction": self.export.string(function), "module": self.export.string("/usr/bin/python3")}
+        self.export.insert("CUDA_UM_CPU_PAGE_FAULT_EVENTS", start=at, globalPid=self.global_pid, address=address, **ids)
+
     def prints(self, file: str, content: str) -> None:
         """Keeps what the process wrote to a stream, as nsys does for standard output and error."""
         ids = {"filenameId": self.export.string(file), "contentId": self.export.string(content)}
@@ -199,6 +208,56 @@ class Gpu:
         src, dst = (code("ENUM_CUDA_MEM_KIND", label) for label in memory)
         row = {"bytes": n_bytes, "copyKind": code("ENUM_CUDA_MEMCPY_OPER", kind), "srcKind": src, "dstKind": dst}
         self._add("CUPTI_ACTIVITY_KIND_MEMCPY", start, end, correlation, {**row, **more})
+
+    def migrate(self, start: int, end: int, n_bytes: int, kind: str, address: int, cause: str = "Page fault") -> None:
+        """A copy of unified memory, which no call launches."""
+        code = self.process.export.code("ENUM_CUDA_UNIF_MEM_MIGRATION", cause)
+        memory = ("Managed", "Managed")
+        self.copy(start, end, n_bytes, kind, memory, virtualAddress=address, migrationCause=code)
+
+    def fault(self, start: int, end: int, address: int, count: int = 1, access: str = "Read") -> None:
+        """A kernel touched a page of unified memory that lay elsewhere."""
+        code = self.process.export.code("ENUM_CUDA_UNIF_MEM_ACCESS_TYPE", access)
+        self._memory_event(
+            "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+            start,
+            end=end,
+            address=address,
+            numberOfPageFaults=count,
+            faultAccessType=code,
+        )
+
+    def allocate(self, at: int, n_bytes: int, address: int = 0, memory: str = "Device", **more: Any) -> None:
+        self._memory_usage("Allocation", at, n_bytes, address, memory, **more)
+
+    def free(self, at: int, n_bytes: int, address: int = 0, memory: str = "Device", **more: Any) -> None:
+        self._memory_usage("Deallocation", at, n_bytes, address, memory, **more)
+
+    def pool(self, operation: str, at: int, address: int = 0, **more: Any) -> None:
+        """A pool of the stream-ordered allocator: 'Created', 'Trimmed' or 'Destroyed'."""
+        code = self.process.export.code
+        codes = {
+            "operationType": code("ENUM_CUDA_MEMPOOL_OPER", operation),
+            "poolType": code("ENUM_CUDA_MEMPOOL_TYPE", "Local"),
+        }
+        self._memory_event("CUDA_GPU_MEMORY_POOL_EVENTS", at, address=address, **codes, **more)
+
+    def _memory_usage(self, operation: str, at: int, n_bytes: int, address: int, memory: str, **more: Any) -> None:
+        code = self.process.export.code
+        self._memory_event(
+            "CUDA_GPU_MEMORY_USAGE_EVENTS",
+            at,
+            contextId=self.context,
+            address=address,
+            bytes=n_bytes,
+            memKind=code("ENUM_CUDA_MEM_KIND", memory),
+            memoryOperationType=code("ENUM_CUDA_DEV_MEM_EVENT_OPER", operation),
+            **more,
+        )
+
+    def _memory_event(self, table: str, start: int, **row: Any) -> None:
+        ids = {"globalPid": self.process.global_pid, "deviceId": self.ordinal}
+        self.process.export.insert(table, start=start, **ids, **row)
 
     def memset(self, start: int, end: int, n_bytes: int, correlation: int | None = None) -> None:
         self._add("CUPTI_ACTIVITY_KIND_MEMSET", start, end, correlation, {"bytes": n_bytes})

@@ -56,6 +56,17 @@ TABLES: Mapping[str, str] = {
         "graphId!@3.2 originalGraphId@3.2 graphExecId@3.2"
     ),
     "CUDA_GRAPH_NODE_EVENTS": "start! end! eventClass! globalTid nameId! graphNodeId! originalGraphNodeId",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": (
+        "start! globalPid! deviceId! contextId! address! pc! bytes! memKind! memoryOperationType! name:TEXT "
+        "correlationId streamId@3.20 localMemoryPoolAddress@3.0 localMemoryPoolReleaseThreshold@3.0 "
+        "localMemoryPoolSize@3.0 localMemoryPoolUtilizedSize@3.0"
+    ),
+    "CUDA_GPU_MEMORY_POOL_EVENTS": (
+        "start! globalPid! deviceId! address! operationType! poolType! correlationId minBytesToKeep "
+        "localMemoryPoolReleaseThreshold localMemoryPoolSize localMemoryPoolUtilizedSize"
+    ),
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": ("start! end! globalPid! deviceId! address! numberOfPageFaults! faultAccessType!"),
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "start! globalPid! address! originalFaultPc CpuInstruction! module!",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_ACTIVITY} syncType! eventId!",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start! end! eventClass! globalTid correlationId nameId! returnValue! callchainId",
     "CUPTI_ACTIVITY_KIND_OVERHEAD": "start! end! eventClass! globalTid correlationId nameId overheadType!",
@@ -84,6 +95,11 @@ ENUMS: Mapping[str, Mapping[int, str]] = {
         12: "Unified Device-to-Host",
     },
     "ENUM_CUDA_MEM_KIND": {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 7: "Unknown"},
+    "ENUM_CUDA_DEV_MEM_EVENT_OPER": {0: "Allocation", 1: "Deallocation"},
+    "ENUM_CUDA_MEMPOOL_OPER": {0: "Invalid", 1: "Created", 2: "Destroyed", 3: "Trimmed"},
+    "ENUM_CUDA_MEMPOOL_TYPE": {0: "Invalid", 1: "Local", 2: "Imported"},
+    "ENUM_CUDA_UNIF_MEM_MIGRATION": {0: "Unknown", 1: "User prefetch", 2: "Page fault", 4: "Eviction"},
+    "ENUM_CUDA_UNIF_MEM_ACCESS_TYPE": {0: "Unknown", 1: "Read", 2: "Write", 3: "Atomic", 4: "Prefetch"},
     "ENUM_CUPTI_STREAM_TYPE": {
         0: "Unknown stream type",
         1: "Default stream",

@@ -50,6 +50,43 @@ def test_calls_that_do_not_wait_for_it(ask: Ask, call: str) -> None:
     assert isinstance(answer, Clear)
 
 
+def copied_back(kind: str, memory: tuple[str, str], n_bytes: int) -> NsysExport:
+    """After each kernel a copy of 2; the call that asks for it returns 8 after the copy's end."""
+    scene = starved()
+    for start in range(0, 1000, 100):
+        correlation = scene.main.call("cudaMemcpyAsync_v3020", start + 10, start + 90)
+        scene.gpu.copy(start + 80, start + 82, n_bytes, kind, memory, correlation)
+    return scene.export
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory", "n_bytes"),
+    [
+        ("Device-to-Host", ("Device", "Pageable"), 4),
+        ("Host-to-Device", ("Pageable", "Device"), (64 << 10) + 1),
+    ],
+)
+def test_an_asynchronous_copy_waits_where_its_memory_is_pageable(
+    ask: Ask, kind: str, memory: tuple[str, str], n_bytes: int
+) -> None:
+    found = figures(only_finding(ask("sync.drain", copied_back(kind, memory, n_bytes))))
+    assert found == {"idle inside cudaMemcpyAsync_v3020": 9 * 8}
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory", "n_bytes"),
+    [
+        ("Device-to-Host", ("Device", "Pinned"), 1 << 20),
+        ("Host-to-Device", ("Pageable", "Device"), 64 << 10),
+    ],
+)
+def test_a_copy_of_pinned_memory_or_of_few_bytes_does_not(
+    ask: Ask, kind: str, memory: tuple[str, str], n_bytes: int
+) -> None:
+    (answer,) = ask("sync.drain", copied_back(kind, memory, n_bytes))
+    assert isinstance(answer, Clear)
+
+
 def test_a_thread_that_launches_nothing_may_wait_as_long_as_it_likes(ask: Ask) -> None:
     scene = starved()
     scene.main.process.thread(101).call("cudaStreamSynchronize_v3020", 0, 1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diag.rules.finding import CannotTell, Clear
+from diag.rules.finding import Clear
 from tests.builders.nsys_export import NsysExport
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene, too_short
@@ -87,9 +87,27 @@ def test_kinds_of_copies_are_kept_apart(ask: Ask) -> None:
     assert found["exposed copies"] == 600  # copies within the device are none of it
 
 
-def test_the_peak_of_the_link_is_never_claimed(ask: Ask) -> None:
-    answers = ask("transfer.bound", alternating(60, 40))
-    assert any(isinstance(a, CannotTell) and "link" in a.because for a in answers)
+@pytest.mark.parametrize(
+    ("hardware", "part"),
+    [
+        ("NVIDIA H200", 0.25),  # 1 MiB in 66,560 ns is 15.75 GB/s, a quarter of 63
+        ("Tesla V100-SXM2-16GB", 1.0),
+        ("Tesla M2090", None),  # not in the table
+    ],
+)
+def test_the_share_of_the_link_where_it_is_known(ask: Ask, hardware: str, part: float | None) -> None:
+    export = alternating(66_561, 40_000)
+    export.hardware(name=hardware)
+    finding = only_finding(ask("transfer.bound", export))
+    found = figures(finding).get("share of the link h2d pinned→device")
+    assert found == (None if part is None else pytest.approx(part, rel=0.001))
+    assert ("of what the link carries" in finding.claim) == (part is not None)
+
+
+def test_a_rate_above_the_link_says_that_it_is_another_one(ask: Ask) -> None:
+    export = alternating(60, 40)
+    export.hardware(name="NVIDIA H200")
+    assert "share of the link h2d pinned→device" not in figures(only_finding(ask("transfer.bound", export)))
 
 
 def test_a_tenth_of_the_window_is_the_limit(ask: Ask) -> None:

@@ -1,0 +1,150 @@
+"""How much of the link between host and device its copies reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from diag.model import link, units
+from diag.rules import queries
+from diag.rules.engine import device_rule, subject_of
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.thresholds import Limits
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.intervals import Intervals
+from diag.timeline.link_copies import LARGE_BYTES, Direction, directions
+from diag.timeline.trace import Trace
+
+
+@device_rule("transfer.link", needs=("memory_kind",))
+def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
+    """Large copies stay far below what the link carries.
+
+    Asks      Do copies that nothing should slow, large ones of pinned memory, use the link between host and device?
+    Decides   rate = bytes / union of the copies of at least 1 MiB between the device and pinned memory, per direction;
+              share of the link = rate / rate of the product's link in one direction (its datasheet). Fires when a
+              direction stays below `link_share` of it, and its copies that no kernel hides take `share` of the window.
+              If they are faster than that link, the machine has another one and nothing is said.
+    Matters   Such copies wait for nothing in the program: a slot, a switch, a socket or a neighbour slows them.
+    Do        See what the link was trained to, and where the memory lies: bind the process to the device's NUMA node;
+              give devices that copy at once links of their own.
+    Refute    A bandwidth test alone on the machine (nvbandwidth) reaches no more: then the machine is like that.
+    """
+    found = directions(device)
+    if not found:
+        yield Clear(subject_of(device))
+        return
+    carried = link.host_link_bytes_per_s(device.hardware)
+    if carried is None:
+        yield CannotTell(subject_of(device), _UNKNOWN_LINK.format(name=device.hardware or "this device"))
+        return
+    judged = [use for direction in found if (use := _use_of(direction)) is not None]
+    if not judged:
+        yield CannotTell(subject_of(device), _NOTHING_LARGE)
+        return
+    if (fastest := max(use.bytes_per_s for use in judged)) > carried:
+        faster = _ANOTHER_LINK.format(rate=units.size(fastest), name=device.hardware, carried=units.size(carried))
+        yield CannotTell(subject_of(device), faster)
+        return
+    slow = [use for use in judged if use.bytes_per_s < limits["link_share"] * carried]
+    worst = max(slow, key=lambda use: use.exposed.measure_ns, default=None)
+    if worst is None or device.share(worst.exposed) < limits["share"]:
+        yield Clear(subject_of(device))
+        return
+    others = _copying_elsewhere(trace, device)
+    crowded = (worst.time & others).measure_ns / worst.time.measure_ns
+    won_ns = min(worst.exposed.measure_ns, int(worst.time.measure_ns - worst.bytes * 1e9 / carried))
+    yield Finding(
+        title=f"Copies {worst.name} reach {units.share(worst.bytes_per_s / carried)} of the link",
+        claim=f"{units.count(worst.count, 'copy')} of pinned memory {worst.name} (median "
+        f"{units.size(worst.median_bytes)}) run at {units.size(worst.bytes_per_s)}/s; the link of {device.hardware} "
+        f"carries {units.size(carried)}/s. No kernel hides {units.time(worst.exposed.measure_ns)} of them "
+        f"({units.share(device.share(worst.exposed))} of the window).",
+        subject=subject_of(device),
+        share=device.share(worst.exposed),
+        recoverable_ns=won_ns,
+        confidence="medium",
+        counterfactual=f"At the full rate of the link the copies would take at most {units.time(won_ns)} less; no copy "
+        "reaches all of it.",
+        evidence=[
+            *(evidence for use in judged for evidence in _evidence(device, use, carried)),
+            Evidence("while other devices or processes copy", crowded, "share", "of the union of the slow copies"),
+        ],
+        refute="A bandwidth test alone on the machine (nvbandwidth) reaches no more: then the machine is like that.",
+        next=[
+            *([_CROWDED.format(share=units.share(crowded))] if crowded >= 0.5 else []),
+            "nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv while it copies: a link "
+            "trained to fewer lanes or an older generation carries less.",
+            "nvidia-smi topo -m, then bind the process to the device's NUMA node (numactl --cpunodebind --membind).",
+        ],
+        extent=worst.exposed,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """Large copies of pinned memory in one direction."""
+
+    name: str
+    count: int
+    bytes: int
+    median_bytes: int
+    bytes_per_s: float
+    time: Intervals
+    exposed: Intervals  # while no kernel runs
+    both_ways: Intervals  # while a copy runs the other way
+
+
+def _use_of(direction: Direction) -> _Use | None:
+    device, selection = direction.device, direction.is_large & direction.is_pinned
+    rate = direction.bytes_per_s(selection)
+    if rate is None:
+        return None
+    time = device.time_of(selection)
+    return _Use(
+        name=direction.name,
+        count=int(selection.sum()),
+        bytes=device.bytes_of(selection),
+        median_bytes=int(np.median(device.ops.bytes[selection])),
+        bytes_per_s=rate,
+        time=time,
+        exposed=time - device.kernel_time,
+        both_ways=_union(device.time_of(other.is_copy) for other in directions(device) if other.name != direction.name)
+        & time,
+    )
+
+
+def _evidence(device: DeviceTimeline, use: _Use, carried: float) -> Iterator[Evidence]:
+    rows = queries.operations(device, _COLUMNS, "kind = 'copy'", f"bytes >= {LARGE_BYTES:d}")
+    formula = f"rate / {units.size(carried)}/s, the link of {device.hardware} in one direction"
+    yield Evidence(
+        f"rate {use.name}", use.bytes_per_s, "bytes/s", "bytes / union of large copies of pinned memory", rows
+    )
+    yield Evidence(f"share of the link {use.name}", use.bytes_per_s / carried, "share", formula)
+    yield Evidence(f"both ways at once, {use.name}", use.both_ways.measure_ns, "ns", "overlap with the other direction")
+
+
+def _copying_elsewhere(trace: Trace, device: DeviceTimeline) -> Intervals:
+    return _union(other.link_copy_time for other in trace.devices if other is not device)
+
+
+def _union(parts: Iterator[Intervals]) -> Intervals:
+    total = Intervals.empty()
+    for part in parts:
+        total = total | part
+    return total
+
+
+_UNKNOWN_LINK = (
+    "share of the link's peak: the width and speed of the link of {name} are not in the trace; "
+    "see nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv"
+)
+_NOTHING_LARGE = "share of the link's peak: no copy of 1 MiB or more is between the device and pinned memory"
+_ANOTHER_LINK = "share of the link's peak: {rate}/s is more than the {carried}/s of {name}: it has another link here"
+_CROWDED = (
+    "During {share} of these copies other devices or processes copy as well: see which devices share a switch "
+    "(nvidia-smi topo -m), and let them copy in turns."
+)
+_COLUMNS = "copy_kind, src_memory, dst_memory, stream, bytes, start_ns, end_ns"
