@@ -21,6 +21,7 @@ MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
 SYNC = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+CUDA_EVENT = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 CUPTI_OVERHEAD = "CUPTI_ACTIVITY_KIND_OVERHEAD"
 NSYS_OVERHEAD = "PROFILER_OVERHEAD"
 NVTX = "NVTX_EVENTS"
@@ -91,6 +92,7 @@ DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
     },
     "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": dict(enumerate(("Unknown", "Info", "Warning", "Error", "Verbose"))),
     "ENUM_NSYS_EVENT_TYPE": {
+        33: "NvtxCategory",
         34: "NvtxMark",
         59: "NvtxPushPopRange",
         60: "NvtxStartEndRange",
