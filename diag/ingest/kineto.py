@@ -212,7 +212,6 @@ class _Trace:
                     owner: Row = {"source_id": self.source_id, "process_id": self.threads.first_process}
                     rows.append({**owner, "external_id": known.external_id_of(operation), **place_of(index), **row})
         collectives.insert(self.case, rows)
-        self.rows["collective"] += len(rows)
 
     def _shapes(self, slices: _Slices) -> list[str | None]:
         shapes = [_json_text(a.shapes, _DIGIT) or _json_text(a.shapes_2020, _DIGIT) for a in slices.args()]
@@ -428,6 +427,7 @@ class _Trace:
         facts = dict.fromkeys(_CAPABILITIES, None) | {fact: n for fact in _CAPABILITIES if (n := self.rows[fact])}
         if any(self.rows[kind] for kind in GPU_KINDS):
             facts |= {fact: self.rows[fact] for fact in GPU_KINDS}
+            facts["collective"] = self.case.value(sql.COUNT_COLLECTIVES, (self.source_id,)) or None
             facts["cuda_event"] = self.case.value(sql.COUNT_CUDA_EVENTS, (self.source_id,)) or None
             facts["memory_kind"] = self.rows["memory_kind"] if self.rows["memory_kind"] or not facts["copy"] else None
         return facts

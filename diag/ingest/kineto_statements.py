@@ -34,6 +34,7 @@ INSERT_CUDA_EVENTS = """
      WHERE source_id = :source AND awaited_stream IS NOT NULL AND record_correlation IS NOT NULL
      GROUP BY process_id, awaited_stream, record_correlation
 """
+COUNT_COLLECTIVES = "SELECT COUNT(*) FROM collective WHERE source_id = ?"
 COUNT_CUDA_EVENTS = "SELECT COUNT(*) FROM cuda_event WHERE source_id = ?"
 INSERT_OVERHEAD = """
     INSERT INTO overhead (source_id, thread_id, start_ns, end_ns, kind, name_id) VALUES (?, ?, ?, ?, ?, ?)

@@ -1,7 +1,8 @@
 """Binary payloads of NVTX events: what the schemas that the export holds say of their bytes.
 
 An event's `binaryData` is a header of four little-endian 64-bit numbers (domain, schema, size of the payload, a fourth
-that is not needed) and the payload, as a BLOB or in hexadecimal. The schema's entries give type and offset of each value.
+that is not needed) and the payload, as a BLOB or in hexadecimal. The schema's entries give type and offset of each
+value.
 
 Source: NVTX payload extension (nvToolsExtPayload.h) for the types; the header as exports of 2026 have it.
 """
@@ -26,8 +27,8 @@ _HEADER = struct.Struct("<4Q")
 
 _FORMATS = {
     2: "B", 3: "h", 4: "H", 5: "i", 6: "I", 7: "q", 8: "Q", 9: "q", 10: "Q", 11: "b", 12: "B", 13: "h", 14: "H",
-    15: "i", 16: "I", 17: "q", 18: "Q", 19: "f", 20: "d", 22: "Q", 23: "Q", 32: "B", 42: "e", 43: "f", 44: "d", 68: "I", 69: "I",
-    70: "Q", 71: "I", 72: "Q", 73: "I", 74: "Q",
+    15: "i", 16: "I", 17: "q", 18: "Q", 19: "f", 20: "d", 22: "Q", 23: "Q", 32: "B", 42: "e", 43: "f", 44: "d",
+    68: "I", 69: "I", 70: "Q", 71: "I", 72: "Q", 73: "I", 74: "Q",
 }  # fmt: skip
 """By NVTX_PAYLOAD_ENTRY_TYPE_*, on a 64-bit Linux; characters, strings, pointers and arrays are left out."""
 _ENUM_FORMAT = "i"  # how C stores an enumeration

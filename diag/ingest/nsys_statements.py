@@ -32,8 +32,9 @@ THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 KERNELS = """
     INSERT INTO gpu_op (
         source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, name_id, short_name_id,
-        correlation, graph_node, graph, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z,
-        registers_per_thread, shared_static_bytes, shared_dynamic_bytes, shared_executed_bytes, local_per_thread_bytes)
+        correlation, graph_node, graph, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        cluster_x, cluster_y, cluster_z, registers_per_thread, shared_static_bytes, shared_dynamic_bytes,
+        shared_executed_bytes, local_per_thread_bytes)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'kernel',
            {start}, {end}, COALESCE(n.value, s.value), COALESCE(s.value, n.value), CAST({correlationId} AS INTEGER),
            CAST({graphNodeId} AS INTEGER), CAST({graphId} AS INTEGER),
@@ -115,7 +116,8 @@ SYNCS = """
 """
 
 CUDA_EVENTS = """
-    INSERT INTO cuda_event (source_id, process_id, device, context, stream, event, event_sync, correlation, completed_ns)
+    INSERT INTO cuda_event (
+        source_id, process_id, device, context, stream, event, event_sync, correlation, completed_ns)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {streamId}, CAST({eventId} AS INTEGER),
            CAST({eventSyncId} AS INTEGER), CAST({correlationId} AS INTEGER),
            CASE WHEN typeof({timestamp}) = 'integer' AND {timestamp} <> 0
