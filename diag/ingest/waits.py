@@ -109,13 +109,12 @@ class _Process:
         return _Found(np.where(is_late & ~same_lane, found.op, NONE), found.is_exact)
 
     def _in_lanes(
-        self, context: Column, stream: Column, wanted: Mask, find: Callable[[_Lane, NDArray[np.intp]], Column]
+        self, context: Column, stream: Column, times_ns: Column, wanted: Mask, find: Callable[[_Lane, Column], Column]
     ) -> _Found:
-        """Asks the lane of each wanted wait; what `find` returns as index in the lane becomes one in `ops`."""
+        """Asks the lane of each wanted wait for a time; the index in the lane becomes one in `ops`."""
         found = _Found(np.full(len(context), NONE, np.int64), np.zeros(len(context), bool))
-        for lane_context, lane_stream in sorted(
-            set(zip(context[wanted].tolist(), stream[wanted].tolist(), strict=True))
-        ):
+        lanes = set(zip(context[wanted].tolist(), stream[wanted].tolist(), strict=True))
+        for lane_context, lane_stream in sorted(lanes):
             members = self._members(lane_context, lane_stream)
             if not len(members):
                 continue
