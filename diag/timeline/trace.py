@@ -9,12 +9,14 @@ import numpy as np
 
 from diag.store.case import Case, Source
 from diag.timeline import gpu_work
+from diag.timeline.dependencies import Dependencies, EventWaits, dependencies_of, load_event_waits, load_host_waits
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
+from diag.timeline.streams import Stream, load_streams
 
 
 class Trace:
@@ -30,6 +32,7 @@ class Trace:
         self.range_name: str | None = None  # of the ranges that the scope was made of
         self._idle: dict[tuple[int, int], IdleAccount] = {}
         self._details: dict[str, gpu_work.Column] = {}
+        self._dependencies: dict[tuple[int, int], Dependencies] = {}
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -102,6 +105,33 @@ class Trace:
             self._details |= gpu_work.load_details(self.case, self.source.id, missing)
         at = np.searchsorted(self._details["id"], ops.id) if names else np.empty(0, np.int64)
         return tuple(self._details[name][at] for name in names)
+
+    def dependencies_of(self, device: DeviceTimeline) -> Dependencies:
+        """What the operations of a device, in the whole trace, had to wait for; worked out once."""
+        key = (device.process_id, device.device)
+        if key not in self._dependencies:
+            self._dependencies[key] = dependencies_of(device, self.contexts_of(device), self._event_waits)
+        return self._dependencies[key]
+
+    def contexts_of(self, device: DeviceTimeline) -> gpu_work.Column:
+        """The context of each of a device's operations; that of nearly all programs is the only one there is."""
+        known = self.case.rows(_CONTEXTS, (device.process_id, device.device))
+        if len(known) == 1:
+            return np.full(len(device.all_ops), known[0]["context"], np.int64)
+        return self.details(device.all_ops, "context")[0]
+
+    @cached_property
+    def _event_waits(self) -> EventWaits:
+        return load_event_waits(self.case, self.source.id)
+
+    @cached_property
+    def waited_for_by_host(self) -> gpu_work.Column:
+        """Ids of the operations that a host thread waited for."""
+        return load_host_waits(self.case, self.source.id)
+
+    def streams_of(self, process_id: int) -> Mapping[tuple[int, int], Stream]:
+        """What the trace says of the streams of a process, by context and stream."""
+        return load_streams(self.case, process_id)
 
     @cached_property
     def _calls(self) -> Calls:
@@ -274,6 +304,7 @@ _THREADS = """
      WHERE p.source_id = ?
      ORDER BY t.id
 """
+_CONTEXTS = "SELECT context FROM context WHERE process_id = ? AND device = ?"
 _OS_CALLS_COLUMNS = {"thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8"}
 _OS_CALLS = """
     SELECT thread_id, start_ns, end_ns, name_id
