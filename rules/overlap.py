@@ -32,17 +32,17 @@ def exposed_communication(trace: Trace, device: DeviceTimeline, limits: Limits) 
     """Communication that no computation hides.
 
     Asks      What share of the window do communication kernels (NCCL, RCCL, NVSHMEM, oneCCL) run without any other?
-    Decides   exposed = union(communication) - union(other kernels); fires at `share` of the window. It is called
-              blocking only as far as a dependency of the trace shows it: a later kernel, launched before the
-              communication ended, was let go by its end (same stream or event), or a host thread synchronised with it.
-              Overlap hides at most min(exposed, other kernels - communication).
+    Decides   exposed = union(communication) - union(other kernels and graph launches); fires at `share` of the window.
+              It is called blocking only as far as a dependency of the trace shows it: a later kernel, launched before
+              the communication ended, was let go by its end (same stream or event), or a host thread synchronised with
+              it. Overlap hides at most min(exposed, other kernels - communication).
     Matters   Kernels of a collective also wait for the slowest rank: the time is busy, but need not be transfer.
     Do        Start it earlier and in parts (buckets of DDP, `forward_prefetch` and `backward_prefetch` of FSDP), keep
               it on a stream of its own, send less (bf16 gradients, gradient accumulation), balance the ranks.
     Refute    Run the same step without communication (`no_sync()`, one rank): if it takes as long, it was hidden. If
               only some ranks wait long, the slowest rank is the cause, not the network.
     """
-    exposed = device.exposed_communication
+    exposed = device.exposed_communication - device.graph_time  # what runs inside a graph's row is not known
     share = device.share(exposed)
     if share < limits["share"]:
         yield Clear(subject_of(device))

@@ -79,6 +79,55 @@ def _whole(value: Value | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def link(case: Case, source_id: int) -> None:
+    """Links NCCL's ranges to their rows in `cpu_range`, and to the one communication kernel launched inside, if it is
+    one.
+
+    Inside a group NCCL launches when the group ends: then the range has no kernel of its own. Call it in a transaction.
+    """
+    if case.value(_IS_LINKED, (source_id,)):
+        return
+    for statement in _LINK:
+        case.db.execute(statement, {"source": source_id})
+
+
+_IS_LINKED = (
+    "SELECT NOT EXISTS (SELECT 1 FROM collective WHERE source_id = ? AND gpu_op_id IS NULL AND communicator <> '')"
+)
+_LINK = (
+    "CREATE INDEX collective_range ON cpu_range (thread_id, start_ns)",
+    """
+    UPDATE collective
+       SET cpu_range_id = (SELECT r.id
+                             FROM cpu_range r
+                            WHERE r.thread_id = collective.thread_id AND r.start_ns = collective.start_ns
+                              AND r.end_ns = collective.end_ns)
+     WHERE source_id = :source
+    """,
+    "DROP INDEX collective_range",
+    # Few kernels communicate: from them to their calls, and from those to the ranges around.
+    """
+    CREATE TEMP TABLE communication AS
+    SELECT g.id, a.thread_id, a.start_ns
+      FROM gpu_op g
+      JOIN name n ON n.id = g.name_id AND n.text LIKE '%nccl%'
+      JOIN api_call a ON a.correlation = g.correlation AND a.source_id = g.source_id
+      JOIN thread t ON t.id = a.thread_id AND t.process_id = g.process_id
+     WHERE g.source_id = :source AND g.kind = 'kernel'
+    """,
+    "CREATE INDEX temp.communication_call ON communication (thread_id, start_ns)",
+    """
+    UPDATE collective
+       SET gpu_op_id = (SELECT CASE WHEN COUNT(DISTINCT k.id) = 1 THEN MIN(k.id) END
+                          FROM communication k
+                         WHERE k.thread_id = collective.thread_id AND k.start_ns >= collective.start_ns
+                           AND k.start_ns < collective.end_ns)
+     WHERE source_id = :source AND gpu_op_id IS NULL
+    """,
+    "DROP TABLE communication",
+)
+
+
 # ---- PyTorch's arguments -------------------------------------------------------------------------------------------
 
 _BYTES_OF = {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from diag.errors import InputError
+from diag.ingest import collectives
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
@@ -123,6 +124,7 @@ class _Import:
         self._copy_diagnostics()
         self.progress(f"{self.file.path.name}: NVTX ranges")
         self.capabilities["nvtx"] = read_nvtx(self.export, self.file, self.case, self.source_id, self.notes)
+        collectives.link(self.case, self.source_id)
         communication = "SELECT COUNT(*) FROM collective WHERE source_id = ?"
         self.capabilities["collective"] = self.case.value(communication, (self.source_id,)) or None
         self.capabilities |= {"operator": None, "python": None, "annotation": None, "shapes": None}

@@ -301,7 +301,7 @@ COMMUNICATION = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_process p ON p.key = {globalTid} - {globalTid} % 0x1000000
-     WHERE {binaryData} IS NOT NULL AND length({binaryData}) <= 8192 AND {is_timed}
+     WHERE {binaryData} IS NOT NULL AND length(CAST({binaryData} AS BLOB)) <= 8192 AND {is_timed}
 """
 
 # Read through Arrow from the export itself, so without the schema prefix. A payload that is a number is JSON as it is.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals, Times, union_of_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class IdleAccount:
 
     @cached_property
     def host_late(self) -> Intervals:
-        return _union(*self.host_late_of.values())
+        return union_of_all(self.host_late_of.values())
 
     @cached_property
     def idle(self) -> Intervals:
         """Time in which nobody used the hardware, as far as known: all parts but that of another process."""
-        return _union(self.host_late, self.launch_latency, self.device_side, self.not_captured)
+        return union_of_all((self.host_late, self.launch_latency, self.device_side, self.not_captured))
 
     @cached_property
     def latest_thread(self) -> int | None:
@@ -71,11 +71,4 @@ def account_for_idle(device: DeviceTimeline) -> IdleAccount:
         launch_latency=part(captured & ~in_time, late_until, ends),
         device_side=part(in_time, starts, ends),
         not_captured=part(~captured, starts, ends),
-    )
-
-
-def _union(*parts: Intervals) -> Intervals:
-    return Intervals.union_of(
-        np.concatenate([part.starts_ns for part in (Intervals.empty(), *parts)]),
-        np.concatenate([part.ends_ns for part in (Intervals.empty(), *parts)]),
     )

@@ -6,7 +6,7 @@ Every operation is O(n log n) or better on sorted int64 arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,6 +142,13 @@ class Intervals:
         last = np.maximum(at - 1, 0)
         overshoot = np.where(at > 0, np.maximum(self.ends_ns[last] - times, 0), 0)
         return np.asarray(total_before[at] - overshoot, np.int64)
+
+
+def union_of_all(parts: Iterable[Intervals]) -> Intervals:
+    parts = [Intervals.empty(), *parts]
+    return Intervals.union_of(
+        np.concatenate([part.starts_ns for part in parts]), np.concatenate([part.ends_ns for part in parts])
+    )
 
 
 def measure_by_label(starts_ns: Times, ends_ns: Times, labels: Integers) -> dict[int, int]:

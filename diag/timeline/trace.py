@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,17 @@ from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals, Times, union_of_all
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 from diag.timeline.streams import Stream, load_streams
+
+
+class Hardware(NamedTuple):
+    """What a device of a process is; None: the trace does not say, or it is a whole GPU."""
+
+    uuid: str | None
+    name: str | None
+    mig_instance: str | None
 
 
 class Trace:
@@ -52,22 +61,22 @@ class Trace:
     def devices(self) -> list[DeviceTimeline]:
         """Every (process, device) with GPU work in scope."""
         parts = gpu_work.load_ops(self.case, self.source.id)
-        busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in parts]
+        busy_of = [(self._hardware(part).uuid, int(part.process_id[0]), part.union()) for part in parts]
         timelines = []
         for part in parts:
-            uuid, hardware = self._hardware(part)
-            process_id = int(part.process_id[0])
-            others = Intervals.empty()
-            for other_uuid, other_process, busy in busy_of:
-                if uuid is not None and other_uuid == uuid and other_process != process_id:
-                    others = others | busy
-            if timeline := self._device(part, process_id, uuid, hardware, others):
+            uuid, process_id = self._hardware(part).uuid, int(part.process_id[0])
+            others = {
+                other: busy
+                for other_uuid, other, busy in busy_of
+                if uuid is not None and (other_uuid == uuid) and other != process_id
+            }
+            if timeline := self._device(part, process_id, others):
                 timelines.append(timeline)
         return timelines
 
-    def _device(
-        self, ops: GpuOps, process_id: int, uuid: str | None, hardware: str | None, others: Intervals
-    ) -> DeviceTimeline | None:
+    def _device(self, ops: GpuOps, process_id: int, others: Mapping[int, Intervals]) -> DeviceTimeline | None:
+        """`others`: work of other processes on the same hardware, by process."""
+        hardware = self._hardware(ops)
         calls = self._calls_of(process_id)
         all_ops, all_launch = ops, gpu_work.launches_of(ops, calls)
         window, launch = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max())), all_launch
@@ -84,8 +93,8 @@ class Trace:
             pid=pid,
             process_name=name,
             device=int(ops.device[0]),
-            uuid=uuid,
-            hardware=hardware,
+            uuid=hardware.uuid,
+            hardware=hardware.name,
             names=self.names,
             ops=ops,
             calls=calls,
@@ -95,7 +104,9 @@ class Trace:
             window=window,
             is_scoped=self.scope is not None,
             range_name=self.range_name,
-            others=others,
+            others=union_of_all(others.values()),
+            other_pids=tuple(sorted(self._processes[other][0] for other in others)),
+            mig_instance=hardware.mig_instance,
             host_span=self._host_span(process_id) or window.span,
         )
 
@@ -159,13 +170,15 @@ class Trace:
         sql = "SELECT id, pid, name FROM process WHERE source_id = ?"
         return {row["id"]: (row["pid"], row["name"]) for row in self.case.rows(sql, (self.source.id,))}
 
-    def _hardware(self, ops: GpuOps) -> tuple[str | None, str | None]:
-        return self._device_names.get((int(ops.process_id[0]), int(ops.device[0])), (None, None))
+    def _hardware(self, ops: GpuOps) -> Hardware:
+        return self._device_names.get((int(ops.process_id[0]), int(ops.device[0])), Hardware(None, None, None))
 
     @cached_property
-    def _device_names(self) -> Mapping[tuple[int, int], tuple[str | None, str | None]]:
+    def _device_names(self) -> Mapping[tuple[int, int], Hardware]:
         rows = self.case.rows(_DEVICE_NAMES, (self.source.id,))
-        return {(row["process_id"], row["ordinal"]): (row["uuid"], row["name"]) for row in rows}
+        return {
+            (row["process_id"], row["ordinal"]): Hardware(row["uuid"], row["name"], row["mig_instance"]) for row in rows
+        }
 
     @cached_property
     def event_span(self) -> tuple[int, int]:
@@ -292,7 +305,7 @@ _EVENT_SPANS = """
     UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM os_call WHERE source_id = :source
 """
 _DEVICE_NAMES = """
-    SELECT pd.process_id, pd.ordinal, d.uuid, d.name
+    SELECT pd.process_id, pd.ordinal, d.uuid, d.name, d.mig_instance
       FROM process_device pd
       JOIN process p ON p.id = pd.process_id
       LEFT JOIN device d ON d.id = pd.device_id
