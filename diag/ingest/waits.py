@@ -175,11 +175,11 @@ def _index_of(wanted: Column, keys: Column) -> Column:
 
 
 def _last_before(events: Column, times_ns: Column, wanted: Column, before_ns: Column) -> Column:
-    """For each wanted event the index of its last record before a time, or NONE."""
+    """For each wanted event the index of its last record up to a time, or NONE."""
     n = len(events)
     usable = np.concatenate((times_ns != NONE, np.zeros(len(wanted), bool)))
     both, times = np.concatenate((events, wanted)), np.concatenate((times_ns, before_ns))
-    order = np.lexsort((usable, times, both))  # of equal times the wait comes first
+    order = np.lexsort((~usable, times, both))  # of equal times the record comes first
     place = np.maximum.accumulate(np.where(usable[order], np.arange(len(order)), NONE))
     record = np.where(place == NONE, NONE, order[place])
     found = np.full(len(both), NONE, np.int64)

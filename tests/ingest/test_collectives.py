@@ -159,7 +159,7 @@ def test_a_range_is_linked_to_the_kernel_that_it_launched(tmp_path: Path) -> Non
 
 # ---- PyTorch -------------------------------------------------------------------------------------------------------
 
-ARGS = {
+ARGS: dict[str, Any] = {
     "Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 100, "Out msg nelems": 100, "Group size": 2,
     "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "In split size": "[]", "Out split size": "[]", "Seq": 4,
 }  # fmt: skip

@@ -117,22 +117,15 @@ def test_events_of_two_processes_with_the_same_numbers_stay_apart(tmp_path: Path
     for pid, name in ((100, "a"), (200, "b")):
         main = export.process(pid).thread()
         gpu = main.process.gpu()
-        for at, (kind, stream) in enumerate(
-            (("launch", COMPUTE), ("record", 0), ("wait", 0), ("launch", COMMUNICATION))
-        ):
-            correlation = at + 1  # the same in both processes
-            shift = 10 * at + (pid == 200)
-            main.call(f"{kind} of {name}", shift, shift + 1, correlation)
-            if kind == "launch":
-                gpu.kernel(100 + 10 * at, 105 + 10 * at, f"{name}{at}", correlation, streamId=stream)
-            elif kind == "record":
-                gpu.record(5, COMPUTE, correlation, eventSyncId=9)
-            else:
-                gpu.sync(
-                    "Stream wait sync", shift, shift + 1, correlation, streamId=COMMUNICATION, eventId=5, eventSyncId=9
-                )
+        shift = pid == 200
+        for correlation in range(1, 5):  # the same in both processes
+            main.call("a call", 10 * correlation + shift, 10 * correlation + shift + 1, correlation)
+        gpu.kernel(100, 105, f"{name} before", correlation=1)
+        gpu.record(5, COMPUTE, correlation=2, eventSyncId=9)
+        gpu.sync("Stream wait sync", 30, 31, correlation=3, streamId=COMMUNICATION, eventId=5, eventSyncId=9)
+        gpu.kernel(130, 135, f"{name} after", correlation=4, streamId=COMMUNICATION)
     with imported(export, tmp_path) as case:
-        assert sorted(waits(case)) == [("event", "a0", "a3", 1), ("event", "b0", "b3", 1)]
+        assert sorted(waits(case)) == [("event", "a before", "a after", 1), ("event", "b before", "b after", 1)]
 
 
 @pytest.mark.parametrize(
