@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from diag.model import units
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.dependencies import NEVER_NS, Dependencies, lanes
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.gpu_work import NONE
+from diag.timeline.gpu_work import NONE, Column
 from diag.timeline.intervals import Intervals
 from diag.timeline.streams import Key, Stream
 from diag.timeline.trace import Trace
@@ -128,7 +129,7 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     waits = Intervals.empty()
     times = [device.time_of(_in_window(device, which)) for which in (on_null, on_blocking)]
     if times[0] and times[1] and not times[0] & times[1]:
-        waits = _default_waits(device, depends, side) & device.window
+        waits = _default_waits(device, depends, side, trace.contexts_of(device)) & device.window
     share = device.share(waits)
     if share < limits["share"]:
         yield Clear(subject_of(device))
@@ -193,11 +194,14 @@ def _by_stream(trace: Trace, device: DeviceTimeline) -> Mapping[Key, Mask]:
     return {(int(context[first]), int(device.all_ops.stream[first])): lane == lane[first] for first in firsts}
 
 
-def _default_waits(device: DeviceTimeline, depends: Dependencies, side: NDArray[np.int8]) -> Intervals:
-    """Times in which an operation was ready, but one of the other side ran."""
+def _default_waits(device: DeviceTimeline, depends: Dependencies, side: NDArray[np.int8], context: Column) -> Intervals:
+    """Times in which an operation was ready, but one of the other side, of the same context, ran."""
     ops = device.all_ops
-    last_end = {one: np.maximum.accumulate(np.where(side == one, ops.end_ns, NEVER_NS)) for one in (_NULL, _BLOCKING)}
-    other_end = np.select([side == _NULL, side == _BLOCKING], [last_end[_BLOCKING], last_end[_NULL]], NEVER_NS)
+    other_end = np.full(len(ops), NEVER_NS, np.int64)
+    for one in np.unique(context[side == _NULL]).tolist():
+        for mine, other in ((_NULL, _BLOCKING), (_BLOCKING, _NULL)):
+            is_mine, is_other = (context == one) & (side == mine), (context == one) & (side == other)
+            other_end[is_mine] = np.maximum.accumulate(np.where(is_other, ops.end_ns, NEVER_NS))[is_mine]
     ready = depends.ready_ns
     # What follows at once: it waited for the other's end longer than for anything after it.
     waited = (depends.launched_ns > NEVER_NS) & (ready < other_end) & (other_end <= ops.start_ns)
@@ -229,11 +233,8 @@ def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         yield Clear(subject_of(device))
         return
     if not trace.source.has("cuda_event"):
-        yield CannotTell(
-            subject_of(device),
-            "what urgent operations waited for: no records of CUDA events in the trace "
-            "(nsys profile --cuda-event-trace=true; torch.profiler with enable_cuda_sync_events=True)",
-        )
+        because = f"what urgent operations waited for is not known: {FACTS['cuda_event'].why_not(trace)}"
+        yield CannotTell(subject_of(device), because)
         return
     depends = trace.dependencies_of(device)
     waits = _waits_behind_kernels(device, depends, urgent)

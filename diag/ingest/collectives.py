@@ -66,17 +66,17 @@ def read_nvtx(export: Export, payloads: Payloads, case: Case, source_id: int, no
 def of_payload(values: Mapping[str, Value]) -> Row:
     """What NCCL says of one operation. Its message size is that of the send buffer of one rank."""
     row: Row = {column: _whole(values.get(name)) for column, name in _NVTX_NUMBERS.items()}
-    communicator = _whole(values.get(_COMMUNICATOR))
+    communicator = values.get(_COMMUNICATOR)
     reduction = values.get("Reduction operation")
     return row | {
-        "communicator": None if communicator is None else f"{communicator:#018x}",
+        "communicator": f"{communicator:#018x}" if isinstance(communicator, int) else None,
         "peer": next((peer for name in _PEERS if (peer := _whole(values.get(name))) is not None), None),
         "reduction": None if reduction is None else str(reduction)[:LONGEST_TEXT],
     }
 
 
 def _whole(value: Value | None) -> int | None:
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
 
 
 def link(case: Case, source_id: int) -> None:

@@ -9,6 +9,7 @@ Source: NVTX payload extension (nvToolsExtPayload.h) for the types; the header a
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,7 +82,9 @@ class Payloads:
 
 def _value(entry: Entry, payload: bytes) -> Value:
     value: int | float = entry.format.unpack_from(payload, entry.offset)[0]
-    return entry.labels.get(value, value) if isinstance(value, int) else value
+    if isinstance(value, int):
+        return entry.labels.get(value, value)
+    return value if math.isfinite(value) else str(value)  # JSON has no infinity
 
 
 def _as_bytes(data: object) -> bytes | None:

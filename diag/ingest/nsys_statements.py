@@ -57,7 +57,9 @@ COPIES = """
         bytes, copy_kind, src_memory, dst_memory, peer_device)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'copy',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
-           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value, CAST({dstDeviceId} AS INTEGER)
+           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value,
+           CASE k.value WHEN 'p2p' THEN COALESCE(NULLIF(CAST({dstDeviceId} AS INTEGER), {deviceId}),
+                                                 NULLIF(CAST({srcDeviceId} AS INTEGER), {deviceId})) END
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_copy_kind k ON k.key = {copyKind}

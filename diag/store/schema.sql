@@ -132,7 +132,7 @@ CREATE TABLE gpu_op (                      -- work on a device
     copy_kind              TEXT,               -- 'h2d' | 'd2h' | 'd2d' | 'p2p' | ...
     src_memory             TEXT,               -- 'pageable' | 'pinned' | 'device' | 'managed' | ...
     dst_memory             TEXT,
-    peer_device            INTEGER
+    peer_device            INTEGER             -- the other device of a copy between two
 ) STRICT;
 
 CREATE TABLE api_call (                    -- CUDA (HIP) runtime and driver calls

@@ -28,6 +28,13 @@ class Hardware(NamedTuple):
     mig_instance: str | None
 
 
+def _hardware(uuid: str | None, name: str | None, mig_instance: str | None) -> Hardware:
+    """A slice of a GPU is called one, also where the driver's name does not say so."""
+    if mig_instance is not None and "MIG" not in (name or ""):
+        name = f"{name or 'GPU'} (MIG {mig_instance.removeprefix('MIG-')})"
+    return Hardware(uuid, name, mig_instance)
+
+
 class Trace:
     """The timeline of one source.
 
@@ -176,9 +183,7 @@ class Trace:
     @cached_property
     def _device_names(self) -> Mapping[tuple[int, int], Hardware]:
         rows = self.case.rows(_DEVICE_NAMES, (self.source.id,))
-        return {
-            (row["process_id"], row["ordinal"]): Hardware(row["uuid"], row["name"], row["mig_instance"]) for row in rows
-        }
+        return {(row["process_id"], row["ordinal"]): _hardware(row["uuid"], row["name"], row["mig"]) for row in rows}
 
     @cached_property
     def event_span(self) -> tuple[int, int]:
@@ -305,7 +310,7 @@ _EVENT_SPANS = """
     UNION ALL SELECT MIN(start_ns), MAX(end_ns) FROM os_call WHERE source_id = :source
 """
 _DEVICE_NAMES = """
-    SELECT pd.process_id, pd.ordinal, d.uuid, d.name, d.mig_instance
+    SELECT pd.process_id, pd.ordinal, d.uuid, d.name, d.mig_instance AS mig
       FROM process_device pd
       JOIN process p ON p.id = pd.process_id
       LEFT JOIN device d ON d.id = pd.device_id
