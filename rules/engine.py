@@ -25,6 +25,7 @@ SUBJECTS = (
     "idle", "launch", "graphs", "loading", "sync",
     "transfer", "transfer_link", "transfer_small", "transfer_sync", "transfer_repeat",
     "memory", "unified_memory",
+    "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion",
     "steps", "host", "samples",
 )  # fmt: skip

@@ -44,6 +44,12 @@ FACTS = {
     "api": Fact(
         "CUDA API calls", ("api",), "nsys profile --trace=cuda", "torch.profiler with ProfilerActivity.CUDA and CPU"
     ),
+    "cuda_event": Fact(
+        "records of CUDA events",
+        ("cuda_event",),
+        "nsys profile --trace=cuda --cuda-event-trace=true, in versions that have it",
+        "torch.profiler with `experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)`",
+    ),
     "memory_kind": Fact(
         "memory kinds of copies",
         ("memory_kind",),

@@ -61,36 +61,59 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
 
 @device_rule("idle.shared")
 def shared_hardware(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
-    """Another process used the hardware while this one did not.
+    """Other processes use the same hardware.
 
-    Asks      How much of the time in which this process leaves its device alone does another process use it?
-    Decides   (window - own work) and the work of other processes on hardware with the same UUID; fires at `share`.
-    Matters   It is not idle time: the hardware was busy. But each process waits longer while the other one runs.
-    Do        Give each process a device of its own, or share it deliberately (MPS, MIG).
-    Refute    Run this process alone: if its gaps stay as long, the other one did not matter.
+    Asks      For how much of the window do other processes work on this process' GPU, beside its own work or in
+              between?
+    Decides   Work of other processes on hardware with the same UUID (of a MIG slice: the same slice), cut to the
+              window; fires at `share`. What falls between this process' own work is no idle time; what falls beside it
+              shares SMs and bandwidth under MPS, and without MPS the GPU switches between the processes, so that each
+              one's operations seem to last longer. Whether an MPS server ran is known by its process' name alone.
+    Matters   Each process waits longer while another one runs, and its kernels' durations are not those of a GPU alone.
+    Do        Give each process a device or MIG slice of its own, or share it deliberately (MPS).
+    Refute    Run this process alone: if its window stays as long, the others did not matter.
     """
     if device.uuid is None:
         yield CannotTell(subject_of(device), "which hardware the device is: the trace has no UUID for it")
         return
-    shared = trace.idle_of(device).other_process
-    share = device.share(shared)
+    others = device.others & device.window
+    share = device.share(others)
     if share < limits["share"]:
         yield Clear(subject_of(device))
         return
-    rows = _OPERATIONS.format(source=device.source_id, process=device.process_id, device=device.device)
+    between, beside = trace.idle_of(device).other_process, others & device.busy
+    processes = units.count(len(device.other_pids), "other process")
+    rows = _SHARED_OPERATIONS.format(source=device.source_id, process=device.process_id, device=device.device)
     yield Finding(
-        title="Another process uses the same GPU in between",
-        claim=f"For {units.time(shared.measure_ns)} ({units.share(share)} of the window) this process left the GPU "
-        "alone while another process used it. That is no idle time.",
+        title="Another process uses the same GPU in between" if not beside else f"The GPU is shared with {processes}",
+        claim=f"For {units.time(others.measure_ns)} ({units.share(share)} of the window) {processes} "
+        f"({_pids(device.other_pids)}) used this {'MIG slice' if device.mig_instance else 'GPU'}: "
+        f"{units.time(between.measure_ns)} while this one left it alone, which is no idle time, and "
+        f"{units.time(beside.measure_ns)} beside its own work{_how_shared(trace) if beside else ''}.",
         subject=subject_of(device),
         share=share,
         level="info",
         counterfactual="What each process would win alone, a shared timeline cannot tell.",
-        evidence=[Evidence("used by another process", shared.measure_ns, "ns", "others' work - own work", rows)],
-        refute="Run this process alone: if its gaps stay as long, the other one did not matter.",
-        next=["Give each process a device of its own, or share it deliberately (MPS, MIG)."],
-        extent=shared,
+        evidence=[
+            Evidence("used by another process", between.measure_ns, "ns", "others' work - own work", rows),
+            Evidence("both at once", beside.measure_ns, "ns", "others' work and own work"),
+            Evidence("other processes", len(device.other_pids), "count", "processes with work on the same UUID"),
+        ],
+        refute="Run this process alone: if its window stays as long, the others did not matter.",
+        next=["Give each process a device or MIG slice of its own, or share it deliberately (MPS)."],
+        extent=others,
     )
+
+
+def _pids(pids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pids[:5]))
+    return f"pid {shown}" if len(pids) == 1 else f"pids {shown}{', ...' if len(pids) > 5 else ''}"
+
+
+def _how_shared(trace: Trace) -> str:
+    if trace.source.has("mps_server"):
+        return ", where both share its SMs and bandwidth (an MPS server ran)"
+    return ", where both take longer: without MPS the GPU switches between them; no MPS server is among the processes"
 
 
 def _confidence(account: IdleAccount, ranked_ns: Sequence[int]) -> Confidence:
@@ -192,6 +215,11 @@ def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Ite
             yield Evidence(cause.name, time.measure_ns, "ns", cause.formula)
 
 
+_SHARED_OPERATIONS = (
+    "SELECT process_id, device, kind, start_ns, end_ns FROM gpu_op JOIN process_device p USING (process_id) "
+    "WHERE gpu_op.source_id = {source:d} AND p.ordinal = gpu_op.device AND p.device_id = "
+    "(SELECT device_id FROM process_device WHERE process_id = {process:d} AND ordinal = {device:d}) ORDER BY start_ns"
+)
 _OPERATIONS = (
     "SELECT kind, start_ns, end_ns, stream, name_id FROM gpu_op "
     "WHERE source_id = {source} AND process_id = {process} AND device = {device} ORDER BY start_ns"

@@ -14,6 +14,7 @@ from diag.ingest import kineto, nsys_report, nsys_sqlite
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.settled import companions, settled_copy
+from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, identity
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
@@ -170,7 +171,8 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
 def _read(file: InputFile, case: Case, bounds: Bounds, progress: Progress) -> None:
     if file.kind == "kineto":
         with case.transaction():
-            kineto.read(file, case, bounds=bounds, progress=progress)
-        return
-    with nsys_sqlite.attached(case, file), case.transaction():
-        nsys_sqlite.read(file, case, progress=progress)
+            source_id = kineto.read(file, case, bounds=bounds, progress=progress)
+    else:
+        with nsys_sqlite.attached(case, file), case.transaction():
+            source_id = nsys_sqlite.read(file, case, progress=progress)
+    store_waits(case, source_id)

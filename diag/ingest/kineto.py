@@ -20,11 +20,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.ingest import collectives
 from diag.ingest import kineto_events as known
 from diag.ingest import kineto_statements as sql
+from diag.ingest.collectives import Row
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
-from diag.ingest.kineto_events import GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, Args, Event, OpenSlices
+from diag.ingest.kineto_events import ABSENT, GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, Args, Event, OpenSlices
 from diag.ingest.kineto_metadata import device_row, integer, literal
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
@@ -98,7 +100,7 @@ class _Trace:
         self.events_read = 0
         self.rows: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
-        self.wrong = self.negative = self.unfinished = 0
+        self.wrong = self.negative = self.unfinished = self.odd_arguments = 0
         self.whole_microseconds = True
         self.correlated = False
         self.python_has_threads = False
@@ -196,6 +198,20 @@ class _Trace:
             dtypes=_dtypes(slices) if fact == "operator" else None,
         )
         self.ranges.add(chunk)
+        if fact == "operator":
+            self._add_collectives(slices, lambda index: _host_place(chunk, index))
+
+    def _add_collectives(self, slices: _Slices, place_of: Callable[[int], Row]) -> None:
+        """What the arguments tell of communication; `place_of` says where in the case an operation is found."""
+        rows = []
+        for index, operation in enumerate(slices.args()):
+            if operation.collective is not ABSENT:
+                row, wrong = collectives.of_args(operation)
+                self.odd_arguments += wrong
+                if row is not None:
+                    owner: Row = {"source_id": self.source_id, "process_id": self.threads.first_process}
+                    rows.append({**owner, "external_id": known.external_id_of(operation), **place_of(index), **row})
+        collectives.insert(self.case, rows)
 
     def _shapes(self, slices: _Slices) -> list[str | None]:
         shapes = [_json_text(a.shapes, _DIGIT) or _json_text(a.shapes_2020, _DIGIT) for a in slices.args()]
@@ -204,6 +220,7 @@ class _Trace:
 
     def _add_gpu_ops(self, kind: str, slices: _Slices) -> None:
         n = len(slices.events)
+        first_id = 1 + int(self.case.value("SELECT COALESCE(MAX(id), 0) FROM gpu_op"))
         args, names = slices.args(), slices.names()
         short = {name: short_kernel_name(name) for name in dict.fromkeys(names)} if kind == "kernel" else {}
         ids = self.case.intern([*names, *short.values()])
@@ -240,6 +257,7 @@ class _Trace:
                 strict=True,
             ),
         )
+        self._add_collectives(slices, lambda index: {"gpu_op_id": first_id + index})
 
     def _add_api_calls(self, slices: _Slices) -> None:
         args, names = slices.args(), slices.names()
@@ -272,6 +290,9 @@ class _Trace:
                 slices.start_ns.tolist(),
                 slices.end_ns.tolist(),
                 self._correlations(args),
+                [_no_negative(a.waits_for_event) for a in args],
+                [_no_negative(a.waits_for_record) or None for a in args],
+                [_no_negative(a.waits_for_stream) for a in args],
                 strict=True,
             ),
         )
@@ -354,7 +375,14 @@ class _Trace:
             for table in ("gpu_op", "sync"):
                 self._run(sql.SETTLE_PROCESS.format(table=table))
             self._run("DROP INDEX kineto_correlation")
-        for statement in (sql.INSERT_CONTEXTS, sql.INSERT_STREAMS):
+        for statement in (
+            sql.INSERT_CONTEXTS,
+            sql.INSERT_STREAMS,
+            sql.INSERT_CUDA_EVENTS,
+            collectives.ADOPT_HOST_ROW,
+            collectives.DROP_HOST_ROW,
+            collectives.SETTLE_PROCESS,
+        ):
             self._run(statement)
 
     def _is_host(self, kind: str, pid: Key) -> bool:
@@ -399,6 +427,8 @@ class _Trace:
         facts = dict.fromkeys(_CAPABILITIES, None) | {fact: n for fact in _CAPABILITIES if (n := self.rows[fact])}
         if any(self.rows[kind] for kind in GPU_KINDS):
             facts |= {fact: self.rows[fact] for fact in GPU_KINDS}
+            facts["collective"] = self.case.value(sql.COUNT_COLLECTIVES, (self.source_id,)) or None
+            facts["cuda_event"] = self.case.value(sql.COUNT_CUDA_EVENTS, (self.source_id,)) or None
             facts["memory_kind"] = self.rows["memory_kind"] if self.rows["memory_kind"] or not facts["copy"] else None
         return facts
 
@@ -414,6 +444,8 @@ class _Trace:
             for what, count in counted.items()
             if count
         ]
+        if self.odd_arguments:
+            notes.append(f"{self.odd_arguments} arguments of communication had odd values and were left out")
         if self.unknown:
             kinds = ", ".join(f"{category} ({n})" for category, n in sorted(self.unknown.items()))
             notes.append(f"events of these categories are not understood and were left out: {kinds}"[:2000])
@@ -431,7 +463,8 @@ _ADD: Mapping[str, Callable[[_Trace, _Slices], None]] = {
 _UNUSED_PHASES = frozenset("BEstfiIC")
 _CAPABILITIES = (
     "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
-    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes", "graph_node",
+    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes", "graph_node", "collective", "cuda_event",
+    "mps_server",
 )  # fmt: skip
 
 
@@ -458,6 +491,15 @@ def _json_text(raw: msgspec.Raw, telling: re.Pattern[str]) -> str | None:
     """The text of an argument, or None when it says nothing: not told to record, old profilers write empty lists."""
     text = str(raw, "utf-8", "replace")
     return text if telling.search(text) and text != "null" else None
+
+
+def _host_place(chunk: RangeChunk, index: int) -> Row:
+    end_ns = int(chunk.end_ns[index])
+    return {
+        "thread_id": int(chunk.thread_id[index]),
+        "start_ns": int(chunk.start_ns[index]),
+        "end_ns": None if end_ns == OPEN_NS else end_ns,
+    }
 
 
 def _no_negative(number: int | None) -> int | None:

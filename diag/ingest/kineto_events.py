@@ -43,12 +43,30 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     from_device: Int | None = msgspec.field(name="fromDevice", default=None)
     to_device: Int | None = msgspec.field(name="toDevice", default=None)
     sync_kind: str | None = msgspec.field(name="cuda_sync_kind", default=None)
+    waits_for_stream: Int | None = msgspec.field(name="wait_on_stream", default=None)
+    waits_for_event: Int | None = msgspec.field(name="wait_on_cuda_event_id", default=None)
+    waits_for_record: Int | None = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=None)
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=ABSENT)
     shapes_2020: msgspec.Raw = msgspec.field(name="Input dims", default=ABSENT)
     dtypes: msgspec.Raw = msgspec.field(name="Input type", default=ABSENT)
+    # Of communication. Taken as they are: an operation is not left out because one of them is odd.
+    collective: msgspec.Raw = msgspec.field(name="Collective name", default=ABSENT)
+    collective_dtype: msgspec.Raw = msgspec.field(name="dtype", default=ABSENT)
+    in_elements: msgspec.Raw = msgspec.field(name="In msg nelems", default=ABSENT)
+    out_elements: msgspec.Raw = msgspec.field(name="Out msg nelems", default=ABSENT)
+    in_split: msgspec.Raw = msgspec.field(name="In split size", default=ABSENT)
+    out_split: msgspec.Raw = msgspec.field(name="Out split size", default=ABSENT)
+    group_name: msgspec.Raw = msgspec.field(name="Process Group Name", default=ABSENT)
+    group_size: msgspec.Raw = msgspec.field(name="Group size", default=ABSENT)
+    group_ranks: msgspec.Raw = msgspec.field(name="Process Group Ranks", default=ABSENT)
+    rank: msgspec.Raw = msgspec.field(name="Rank", default=ABSENT)
+    src_rank: msgspec.Raw = msgspec.field(name="Src Rank", default=ABSENT)
+    dst_rank: msgspec.Raw = msgspec.field(name="Dst Rank", default=ABSENT)
+    sequence: msgspec.Raw = msgspec.field(name="Seq", default=ABSENT)
 
 
 NO_ARGS = Args()
+_RAW_FIELDS = tuple(field for field in Args.__struct_fields__ if isinstance(getattr(NO_ARGS, field), msgspec.Raw))
 
 
 class Event(msgspec.Struct, gc=False, frozen=True):
@@ -244,7 +262,7 @@ class OpenSlices:
 def _detached(event: Event) -> Event:
     """A copy that does not keep the text of the whole chunk in memory."""
     args = event.args or NO_ARGS
-    texts = {field: getattr(args, field).copy() for field in ("shapes", "shapes_2020", "dtypes")}
+    texts = {field: getattr(args, field).copy() for field in _RAW_FIELDS}
     return msgspec.structs.replace(
         event, ph="X", ts=event.ts.copy(), dur=ABSENT, args=msgspec.structs.replace(args, **texts)
     )

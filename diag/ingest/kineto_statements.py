@@ -22,9 +22,20 @@ INSERT_API_CALL = """
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 INSERT_SYNC = """
-    INSERT INTO sync (source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO sync (source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, event,
+                      record_correlation, awaited_stream)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# Kineto tells of a record only what the waits for it say.
+INSERT_CUDA_EVENTS = """
+    INSERT INTO cuda_event (source_id, process_id, device, context, stream, event, correlation)
+    SELECT source_id, process_id, COALESCE(MIN(device), 0), MIN(context), awaited_stream, MIN(event), record_correlation
+      FROM sync
+     WHERE source_id = :source AND awaited_stream IS NOT NULL AND record_correlation IS NOT NULL
+     GROUP BY process_id, awaited_stream, record_correlation
+"""
+COUNT_COLLECTIVES = "SELECT COUNT(*) FROM collective WHERE source_id = ?"
+COUNT_CUDA_EVENTS = "SELECT COUNT(*) FROM cuda_event WHERE source_id = ?"
 INSERT_OVERHEAD = """
     INSERT INTO overhead (source_id, thread_id, start_ns, end_ns, kind, name_id) VALUES (?, ?, ?, ?, ?, ?)
 """

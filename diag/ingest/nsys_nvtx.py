@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.ingest import collectives
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile
+from diag.ingest.nsys_payload import Payloads
 from diag.ingest.nsys_tables import Export, as_text
 from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
@@ -31,9 +36,17 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
     types = {label: number for number, label in nsys.DEFAULT_LABELS[_EVENT_TYPES].items()}
     types |= {label: number for number, label in export.labels(_EVENT_TYPES).items()}
     kinds = {types[name]: KINDS.index(kind) for name, kind in _KIND_OF_TYPE.items()}
+    count = export.sql(sql.NVTX_COUNT, nsys.NVTX, types=", ".join(map(str, kinds)))
+    n_ranges, n_categorised, n_with_payload, n_binary = export.db.execute(count).fetchone()
+    writer = RangeWriter(case, source_id, expected=export.count(nsys.NVTX))
+    if n_binary:
+        payloads = Payloads.of(export)
+        collectives.read_nvtx(export, payloads, case, source_id, notes)
+    # Columns hold neither categories nor payloads; of millions of ranges the export itself remains.
+    has_extras = bool(n_categorised or n_with_payload) and not writer.as_columns
+    extras = _Extras(_categories(export, types["NvtxCategory"]), payloads if n_binary else None) if has_extras else None
     threads: dict[int, int] = dict(case.db.execute("SELECT key, value FROM map_thread"))
     domains = _domains(export, types["NvtxDomainCreate"])
-    writer = RangeWriter(case, source_id, expected=export.count(nsys.NVTX))
     statement = export.sql(
         sql.NVTX_RANGES,
         nsys.NVTX,
@@ -41,17 +54,58 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
         start_end=str(types["NvtxStartEndRange"]),
         mark=str(types["NvtxMark"]),
         string=export.string(nsys.NVTX, "textId"),
+        extras=export.sql(sql.NVTX_EXTRAS, nsys.NVTX, json_string=export.string(nsys.NVTX, "jsonTextId"))
+        if extras
+        else "",
     )
     with open_query(file.data, statement, mode="immutable") as batches:
         for batch in prefetched(batches):
-            writer.add(_chunk(batch, kinds, threads, domains, as_patterns=writer.as_columns))
+            writer.add(_chunk(batch, kinds, threads, domains, extras, as_patterns=writer.as_columns))
     writer.finish()
-    count = export.sql(sql.NVTX_COUNT, nsys.NVTX, types=", ".join(map(str, kinds)))
-    if left_out := export.db.execute(count).fetchone()[0] - writer.count:
+    if left_out := n_ranges - writer.count:
         notes.append(nsys.left_out_note(left_out, nsys.NVTX))
+    if extras and extras.left_out:
+        notes.append(f"Payloads of {extras.left_out} NVTX ranges are damaged or too long and were left out.")
     if still_open := _open_ranges(case, source_id):
         notes.append(f"{still_open} NVTX ranges were still open when the capture ended.")
     return writer.count
+
+
+MOST_PAYLOAD_BYTES = 64 << 20
+"""Of all ranges together: a framework may attach the same long description to each of a million ranges."""
+
+
+@dataclass
+class _Extras:
+    """What some ranges carry beside their text."""
+
+    categories: Mapping[tuple[int, int, int], str]  # by process, domain and number
+    payloads: Payloads | None
+    left_out: int = 0
+    kept_bytes: int = 0
+
+    def category_of(self, process: int, domain: int, number: int) -> str | None:
+        return self.categories.get((process, domain, number), f"#{number}") if number else None
+
+    def payload_of(self, text: bytes, binary: bytes) -> str | None:
+        payload = _json_of(self.payloads, text, binary)
+        if payload is not None and self.kept_bytes + len(payload) <= MOST_PAYLOAD_BYTES:
+            self.kept_bytes += len(payload)
+            return payload
+        self.left_out += bool(text or binary)
+        return None
+
+
+def _json_of(payloads: Payloads | None, text: bytes, binary: bytes) -> str | None:
+    if payloads is not None and (values := payloads.decode(binary)):
+        return json.dumps(values)
+    if not text or len(text) >= nsys.LONGEST_TEXT_BYTES:  # cut, and so no JSON any more
+        return None
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return text.decode("utf-8")
 
 
 def _chunk(
@@ -59,6 +113,7 @@ def _chunk(
     kinds: dict[int, int],
     threads: dict[int, int],
     domains: dict[tuple[int, int], str],
+    extras: _Extras | None,
     *,
     as_patterns: bool,
 ) -> RangeChunk:
@@ -82,11 +137,19 @@ def _chunk(
     if as_patterns:
         return chunk
     ends = _translate(numbers_of(batch.column("end_global_tid")), threads)
-    keys = zip(numbers["global_tid"].tolist(), batch.column("domain").to_pylist(), strict=True)
-    return RangeChunk(
-        **{name: getattr(chunk, name) for name in ("thread_id", "start_ns", "end_ns", "kind", "text_index", "texts")},
+    keys = list(zip((numbers["global_tid"] >> 24).tolist(), batch.column("domain").to_pylist(), strict=True))
+    chunk = replace(
+        chunk,
         end_thread_id=[None if a == b else b for a, b in zip(chunk.thread_id.tolist(), ends.tolist(), strict=True)],
-        domain=[domains.get((global_tid >> 24, domain)) for global_tid, domain in keys],
+        domain=[domains.get(key) for key in keys],
+    )
+    if extras is None:
+        return chunk
+    categories, texts, binaries = (batch.column(name).to_pylist() for name in ("category", "payload", "binary"))
+    return replace(
+        chunk,
+        category=[extras.category_of(*key, number) for key, number in zip(keys, categories, strict=True)],
+        payload=[extras.payload_of(*pair) for pair in zip(texts, binaries, strict=True)],
     )
 
 
@@ -105,6 +168,14 @@ def _domains(export: Export, domain_create: int) -> dict[tuple[int, int], str]:
     rows = export.db.execute(statement, {"domain_create": domain_create})
     named = ((tid, domain, as_text(name)) for tid, domain, name in rows if isinstance(tid, int))
     return {(tid >> 24, domain): name for tid, domain, name in named if name}
+
+
+def _categories(export: Export, category_name: int) -> dict[tuple[int, int, int], str]:
+    """Name of each (process, domain id, category)."""
+    statement = export.sql(sql.NVTX_CATEGORIES, nsys.NVTX, string=export.string(nsys.NVTX, "textId"))
+    rows = export.db.execute(statement, {"category_name": category_name})
+    named = ((tid, domain or 0, number, as_text(name)) for tid, domain, number, name in rows if isinstance(tid, int))
+    return {(tid >> 24, domain, number): name for tid, domain, number, name in named if name}
 
 
 def _open_ranges(case: Case, source_id: int) -> int:

@@ -6,6 +6,7 @@ because their texts must be grouped. Rows without a valid time or device are lef
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from diag.errors import InputError
+from diag.ingest import collectives
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
@@ -103,6 +105,10 @@ def attach_exports(case: Case) -> list[str]:
 _EXPORTS = "SELECT id, path, size_bytes FROM source WHERE kind = 'nsys-sqlite' AND path LIKE '%.sqlite' LIMIT 8"
 
 
+MPS_SERVER = "nvidia-cuda-mps-server"
+"""The process through which clients of the Multi-Process Service share a GPU (NVIDIA MPS documentation)."""
+
+
 class _Import:
     def __init__(self, file: InputFile, case: Case, export: Export, progress: Progress) -> None:
         self.file = file
@@ -133,6 +139,9 @@ class _Import:
         self._copy_diagnostics()
         self.progress(f"{self.file.path.name}: NVTX ranges")
         self.capabilities["nvtx"] = read_nvtx(self.export, self.file, self.case, self.source_id, self.notes)
+        collectives.link(self.case, self.source_id)
+        communication = "SELECT COUNT(*) FROM collective WHERE source_id = ?"
+        self.capabilities["collective"] = self.case.value(communication, (self.source_id,)) or None
         self.capabilities |= {"operator": None, "python": None, "annotation": None, "shapes": None}
         self.case.finish_source(self.source_id, self.capabilities, self.notes)
         self._drop_maps()
@@ -184,10 +193,11 @@ class _Import:
 
     def _map_processes_and_threads(self) -> None:
         threads = self._distinct("globalTid", _THREAD_TABLES) | self._distinct("endGlobalTid", (nsys.NVTX,))
-        processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC, *nsys.MEMORY_TABLES)) | {
+        processes = self._distinct("globalPid", (*nsys.GPU_TABLES, nsys.SYNC, nsys.CUDA_EVENT, *nsys.MEMORY_TABLES)) | {
             _global_pid(tid) for tid in threads
         }
         names = dict(self._rows("PROCESSES", sql.PROCESSES))
+        self.capabilities["mps_server"] = sum(MPS_SERVER in as_text(name) for name in names.values()) or None
         ids = {}
         for global_pid in sorted(processes):
             row = {"source_id": self.source_id, "pid": _pid(global_pid), "name": _optional_text(names.get(global_pid))}
@@ -277,6 +287,10 @@ class _Import:
         ):
             count = self._copy(table, statement)
             self.capabilities[fact] = count if captured else None
+        if green := self.case.value(sql.COUNT_GREEN, (self.source_id,)):
+            self.notes.append(
+                f"{green} GPU operations ran in green contexts, on a part of the SMs that no table states."
+            )
         has_memory_kind = nsys.COPY not in self.export or "srcKind" in self.export.columns[nsys.COPY]
         self.capabilities["memory_kind"] = self.capabilities["copy"] if has_memory_kind else None
 
@@ -310,6 +324,7 @@ class _Import:
             row = dict(zip(sql.GPU_FACTS, facts, strict=True))
             row["uuid"], row["name"] = _optional_text(row["uuid"]), _optional_text(row["name"])
             row |= {key: _integer(value) for key, value in row.items() if key not in ("uuid", "name")}
+            row["mig_instance"] = mig_instance(row["uuid"], row["name"])
             by_gpu[gpu_index] = self._insert_returning_id(
                 "device", {"source_id": self.source_id, "gpu_index": gpu_index, **row}
             )
@@ -338,6 +353,8 @@ class _Import:
         self.capabilities["api"] = calls if nsys.API in self.export else None
         syncs = self._copy(nsys.SYNC, sql.SYNCS)
         self.capabilities["sync"] = syncs if nsys.SYNC in self.export or nsys.API in self.export else None
+        # The table may be there without rows though events were recorded: they must be asked for.
+        self.capabilities["cuda_event"] = self._copy(nsys.CUDA_EVENT, sql.CUDA_EVENTS) or None
 
     def _copy_graphs(self, capture: Mapping[str, list[str]]) -> None:
         nodes = graphs = 0
@@ -398,6 +415,20 @@ class _Import:
             ],
         )
         self.capabilities["diagnostic"] = len(rows) if nsys.DIAGNOSTIC in self.export else None
+
+
+def mig_instance(uuid: str | None, name: str | None) -> str | None:
+    """The slice of a GPU that a device is: its profile where the name tells it, else its UUID; None for a whole GPU.
+
+    >>> mig_instance("MIG-8f3a", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")
+    '1g.10gb'
+    """
+    if profile := _MIG_PROFILE.search(name or ""):
+        return profile[1]
+    return uuid if uuid is not None and uuid.startswith("MIG-") else None
+
+
+_MIG_PROFILE = re.compile(r"\bMIG (\d+g\.\d+gb\S*)", re.IGNORECASE)
 
 
 def _global_pid(global_tid: int) -> int:

@@ -15,6 +15,8 @@ CONDITIONS = {
     "is_device_work": """({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
     "is_on_device": "typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}",
+    # CUPTI writes all ones where an id does not apply.
+    "green": "NULLIF(NULLIF(CAST({greenContextId} AS INTEGER), 0), 0xFFFFFFFF)",
 }
 
 METADATA = """
@@ -30,10 +32,11 @@ THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
 KERNELS = """
     INSERT INTO gpu_op (
-        source_id, process_id, device, context, stream, kind, start_ns, end_ns, name_id, short_name_id, correlation,
-        graph_node, graph, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z,
-        registers_per_thread, shared_static_bytes, shared_dynamic_bytes, shared_executed_bytes, local_per_thread_bytes)
-    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'kernel',
+        source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, name_id, short_name_id,
+        correlation, graph_node, graph, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        cluster_x, cluster_y, cluster_z, registers_per_thread, shared_static_bytes, shared_dynamic_bytes,
+        shared_executed_bytes, local_per_thread_bytes)
+    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'kernel',
            {start}, {end}, COALESCE(n.value, s.value), COALESCE(s.value, n.value), CAST({correlationId} AS INTEGER),
            CAST({graphNodeId} AS INTEGER), CAST({graphId} AS INTEGER),
            CAST({gridX} AS INTEGER), CAST({gridY} AS INTEGER), CAST({gridZ} AS INTEGER),
@@ -51,11 +54,13 @@ KERNELS = """
 
 COPIES = """
     INSERT INTO gpu_op (
-        source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph_node,
+        source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, correlation, graph_node,
         bytes, copy_kind, src_memory, dst_memory, peer_device, migration_cause, address)
-    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'copy',
+    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'copy',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
-           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value, CAST({dstDeviceId} AS INTEGER),
+           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value,
+           CASE k.value WHEN 'p2p' THEN COALESCE(NULLIF(CAST({dstDeviceId} AS INTEGER), {deviceId}),
+                                                 NULLIF(CAST({srcDeviceId} AS INTEGER), {deviceId})) END,
            c.value, NULLIF(CAST({virtualAddress} AS INTEGER), 0)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
@@ -68,9 +73,9 @@ COPIES = """
 
 MEMSETS = """
     INSERT INTO gpu_op (
-        source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph_node,
+        source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, correlation, graph_node,
         bytes, dst_memory)
-    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'memset',
+    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'memset',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
            CAST({bytes} AS INTEGER), m.value
       FROM src.{table} t
@@ -81,8 +86,9 @@ MEMSETS = """
 
 GRAPHS = """
     INSERT INTO gpu_op (
-        source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, graph, graph_exec)
-    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), CAST({streamId} AS INTEGER), 'graph',
+        source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, correlation, graph,
+        graph_exec)
+    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'graph',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphId} AS INTEGER), CAST({graphExecId} AS INTEGER)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
@@ -142,6 +148,7 @@ CPU_PAGE_FAULTS = """
 """
 
 MIGRATIONS = "SELECT COUNT(*) FROM gpu_op WHERE source_id = :source AND kind = 'copy' AND address IS NOT NULL"
+COUNT_GREEN = "SELECT COUNT(green_context) FROM gpu_op WHERE source_id = ?"
 
 API_CALLS = """
     INSERT INTO api_call (source_id, thread_id, start_ns, end_ns, name_id, correlation, status)
@@ -197,14 +204,30 @@ HAS_NODE_ROWS = "SELECT EXISTS (SELECT 1 FROM gpu_op WHERE source_id = :source A
 
 # A synchronisation row may carry the device ordinal of another process; its context does not lie.
 SYNCS = """
-    INSERT INTO sync (source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation)
+    INSERT INTO sync (source_id, process_id, device, context, stream, kind, start_ns, end_ns, correlation, event,
+                      event_sync)
     SELECT :source, p.value, COALESCE(c.device, CAST({deviceId} AS INTEGER)), CAST({contextId} AS INTEGER),
-           CAST({streamId} AS INTEGER), COALESCE(k.value, 'unknown'), {start}, {end}, CAST({correlationId} AS INTEGER)
+           NULLIF(CAST({streamId} AS INTEGER), 0xFFFFFFFF), COALESCE(k.value, 'unknown'), {start}, {end},
+           CAST({correlationId} AS INTEGER), NULLIF(CAST({eventId} AS INTEGER), 0xFFFFFFFF),
+           CAST({eventSyncId} AS INTEGER)
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_sync_kind k ON k.key = {syncType}
       LEFT JOIN context c ON c.process_id = p.value AND c.context = {contextId}
      WHERE {is_timed}
+"""
+
+CUDA_EVENTS = """
+    INSERT INTO cuda_event (
+        source_id, process_id, device, context, stream, event, event_sync, correlation, completed_ns)
+    SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {streamId}, CAST({eventId} AS INTEGER),
+           CAST({eventSyncId} AS INTEGER), CAST({correlationId} AS INTEGER),
+           CASE WHEN typeof({timestamp}) = 'integer' AND {timestamp} <> 0
+                 AND {timestamp} BETWEEN {earliest} AND {latest} THEN {timestamp} END
+      FROM src.{table} t
+      JOIN map_process p ON p.key = {globalPid}
+     WHERE typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}
+       AND typeof({streamId}) = 'integer'
 """
 
 GPU_FACTS = (
@@ -238,9 +261,9 @@ USED_DEVICES = """
      ORDER BY 1, 3
 """
 CONTEXTS = """
-    INSERT OR IGNORE INTO context (process_id, context, device, null_stream, is_green)
+    INSERT OR IGNORE INTO context (process_id, context, device, null_stream, is_green, parent_context)
     SELECT p.id, CAST({contextId} AS INTEGER), CAST({deviceId} AS INTEGER), CAST({nullStreamId} AS INTEGER),
-           CAST({isGreenContext} AS INTEGER)
+           CAST({isGreenContext} AS INTEGER), CAST({parentContextId} AS INTEGER)
       FROM src.{table} t
       JOIN process p ON p.source_id = :source AND p.pid = {processId}
      WHERE typeof({contextId}) = 'integer'
@@ -345,9 +368,46 @@ NVTX_DOMAINS = """
      WHERE {eventType} = :domain_create
 """
 
-NVTX_COUNT = "SELECT COUNT(*) FROM src.{table} t WHERE {eventType} IN ({types})"
+NVTX_CATEGORIES = """
+    SELECT {globalTid}, {domainId}, {category}, COALESCE(CAST({text} AS BLOB), {string})
+      FROM src.{table} t
+     WHERE {eventType} = :category_name
+"""
 
-# Read through Arrow from the export itself, so without the schema prefix.
+# One pass says how many ranges there are and whether any carries more than its text.
+NVTX_COUNT = """
+    SELECT COUNT(*), COUNT({category}),
+           COUNT(COALESCE({jsonText}, {jsonTextId}, {binaryData}, {uint64Value}, {int64Value}, {doubleValue},
+                          {uint32Value}, {int32Value}, {floatValue})),
+           COUNT({binaryData})
+      FROM src.{table} t
+     WHERE {eventType} IN ({types})
+"""
+
+PAYLOAD_ENTRIES = """
+    SELECT {domainId}, {schemaId}, {idx}, COALESCE(CAST({flags} AS INTEGER), 0), {type}, CAST({name} AS BLOB),
+           COALESCE(CAST({offset} AS INTEGER), 0)
+      FROM src.{table} t
+     WHERE typeof({domainId}) = 'integer' AND typeof({schemaId}) = 'integer' AND typeof({idx}) = 'integer'
+       AND typeof({type}) = 'integer'
+     ORDER BY 1, 2, 3
+     LIMIT 100000
+"""
+PAYLOAD_ENUMS = """
+    SELECT {domainId}, {schemaId}, {value}, CAST({name} AS BLOB)
+      FROM src.{table} t
+     WHERE typeof({domainId}) = 'integer' AND typeof({schemaId}) = 'integer' AND typeof({value}) = 'integer'
+     LIMIT 100000
+"""
+COMMUNICATION = """
+    SELECT th.value, p.value, {start}, {end}, COALESCE(CAST({text} AS BLOB), {string}), CAST({binaryData} AS BLOB)
+      FROM src.{table} t
+      JOIN map_thread th ON th.key = {globalTid}
+      JOIN map_process p ON p.key = {globalTid} - {globalTid} % 0x1000000
+     WHERE {binaryData} IS NOT NULL AND length(CAST({binaryData} AS BLOB)) <= 8192 AND {is_timed}
+"""
+
+# Read through Arrow from the export itself, so without the schema prefix. A payload that is a number is JSON as it is.
 NVTX_RANGES = """
     SELECT {start} AS start_ns,
            CASE WHEN typeof({end}) = 'integer' THEN {end} ELSE 9223372036854775807 END AS end_ns,
@@ -356,8 +416,16 @@ NVTX_RANGES = """
            {eventType} AS event_type,
            COALESCE(CAST({domainId} AS INTEGER), 0) AS domain,
            COALESCE(substr(CAST({text} AS BLOB), 1, {longest}), {string}, CAST('#' || {textId} AS BLOB), x'') AS text
+           {extras}
       FROM {table} t
      WHERE {eventType} IN ({push_pop}, {start_end}, {mark})
        AND {is_instant} AND typeof({globalTid}) = 'integer'
        AND (typeof({end}) <> 'integer' OR {end} BETWEEN {start} AND {latest})
+"""
+NVTX_EXTRAS = """,
+           COALESCE(CAST({category} AS INTEGER), 0) AS category,
+           COALESCE(substr(CAST({jsonText} AS BLOB), 1, {longest}), {json_string},
+                    CAST(COALESCE({uint64Value}, {int64Value}, {doubleValue}, {uint32Value}, {int32Value}, {floatValue})
+                         AS BLOB), x'') AS payload,
+           COALESCE(substr(CAST({binaryData} AS BLOB), 1, 8192), x'') AS binary
 """

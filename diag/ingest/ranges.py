@@ -40,6 +40,8 @@ class RangeChunk:
     external_id: Sequence[int | None] | None = None
     shapes: Sequence[str | None] | None = None
     dtypes: Sequence[str | None] | None = None
+    category: Sequence[str | None] | None = None
+    payload: Sequence[str | None] | None = None  # JSON
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -90,8 +92,8 @@ class RangeWriter:
             self._link_parents()
 
     def _add_rows(self, chunk: RangeChunk) -> None:
-        domains = [text for text in chunk.domain or () if text is not None]
-        ids = self._intern([*chunk.texts, *domains])
+        groups = [text for text in (*(chunk.domain or ()), *(chunk.category or ())) if text is not None]
+        ids = self._intern([*chunk.texts, *groups])
         name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
         nothing: list[None] = [None] * len(chunk)
         self.case.db.executemany(
@@ -102,12 +104,14 @@ class RangeWriter:
                 chunk.end_thread_id or nothing,
                 [KINDS[kind] for kind in chunk.kind.tolist()],
                 nothing if chunk.domain is None else [None if text is None else ids[text] for text in chunk.domain],
+                nothing if chunk.category is None else [None if text is None else ids[text] for text in chunk.category],
                 name_ids[chunk.text_index].tolist(),
                 chunk.start_ns.tolist(),
                 [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
                 chunk.external_id or nothing,
                 chunk.shapes or nothing,
                 chunk.dtypes or nothing,
+                chunk.payload or nothing,
                 strict=True,
             ),
         )
@@ -187,9 +191,9 @@ class RangeWriter:
 
 
 _INSERT_ROW = """
-    INSERT INTO cpu_range (source_id, thread_id, end_thread_id, kind, domain_id, name_id, start_ns, end_ns,
-                           external_id, shapes, dtypes)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO cpu_range (source_id, thread_id, end_thread_id, kind, domain_id, category_id, name_id, start_ns, end_ns,
+                           external_id, shapes, dtypes, payload)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
 _INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -41,6 +41,7 @@ CREATE TABLE device (                      -- a piece of hardware, as the source
     gpu_index                INTEGER NOT NULL,
     uuid                     TEXT,
     name                     TEXT,
+    mig_instance             TEXT,         -- of a MIG slice its profile, e.g. '1g.5gb', or its UUID; NULL: a whole device
     compute_major            INTEGER,
     compute_minor            INTEGER,
     sm_count                 INTEGER,
@@ -75,6 +76,7 @@ CREATE TABLE context (
     device          INTEGER,
     null_stream     INTEGER,
     is_green        INTEGER,
+    parent_context  INTEGER,               -- of a green context the one that it took its SMs from
     PRIMARY KEY (process_id, context)
 ) STRICT, WITHOUT ROWID;
 
@@ -109,6 +111,7 @@ CREATE TABLE gpu_op (                      -- work on a device
     process_id             INTEGER NOT NULL,
     device                 INTEGER NOT NULL,   -- ordinal, local to its process
     context                INTEGER,
+    green_context          INTEGER,            -- ran on the part of the SMs that this green context owns
     stream                 INTEGER,
     kind                   TEXT NOT NULL,      -- 'kernel' | 'copy' | 'memset' | 'graph' (one row for a whole graph launch)
     start_ns               INTEGER NOT NULL,
@@ -132,7 +135,7 @@ CREATE TABLE gpu_op (                      -- work on a device
     copy_kind              TEXT,               -- 'h2d' | 'd2h' | 'd2d' | 'p2p' | ...
     src_memory             TEXT,               -- 'pageable' | 'pinned' | 'device' | 'managed' | ...
     dst_memory             TEXT,
-    peer_device            INTEGER,
+    peer_device            INTEGER,            -- the other device of a copy between two
     migration_cause        TEXT,               -- unified memory: 'page fault' | 'user prefetch' | 'eviction' | ...
     address                INTEGER             -- unified memory: first virtual address that was moved
 ) STRICT;
@@ -195,7 +198,83 @@ CREATE TABLE sync (                        -- what a synchronisation waited for
     kind         TEXT NOT NULL,            -- 'event' | 'stream wait' | 'stream' | 'context' | 'unknown'
     start_ns     INTEGER NOT NULL,
     end_ns       INTEGER NOT NULL,
-    correlation  INTEGER
+    correlation  INTEGER,
+    event                INTEGER,          -- waited for, in cuda_event.event
+    event_sync           INTEGER,          -- with cuda_event.event_sync: the very record that it waited for
+    awaited_stream       INTEGER,          -- on which the event was recorded (PyTorch)
+    record_correlation   INTEGER           -- of the call that recorded it (PyTorch)
+) STRICT;
+
+CREATE TABLE cuda_event (                  -- an event recorded on a stream: done when all work before it is
+    id            INTEGER PRIMARY KEY,
+    source_id     INTEGER NOT NULL,
+    process_id    INTEGER NOT NULL,
+    device        INTEGER NOT NULL,
+    context       INTEGER,
+    stream        INTEGER NOT NULL,
+    event         INTEGER,                 -- the same id is recorded again and again
+    event_sync    INTEGER,
+    correlation   INTEGER,                 -- of the recording call
+    completed_ns  INTEGER                  -- on the device; NULL when it was not collected
+) STRICT;
+
+CREATE TABLE wait (                        -- what a wait waited for; the view `dependency` adds launches and stream order
+    source_id  INTEGER NOT NULL,
+    sync_id    INTEGER NOT NULL REFERENCES sync (id),
+    kind       TEXT NOT NULL,              -- 'event': a stream waited for another one | 'sync': a host thread waited
+    from_op    INTEGER NOT NULL REFERENCES gpu_op (id),    -- the last operation that had to end first
+    to_op      INTEGER REFERENCES gpu_op (id),             -- the first operation behind the wait
+    to_call    INTEGER REFERENCES api_call (id),           -- the call that waited
+    is_exact   INTEGER NOT NULL            -- 0: the record or a launch was not captured, time alone suggests it
+) STRICT;
+
+CREATE VIEW dependency AS                  -- 'from' had to end (a call: to begin) before 'to' could start (a call: return)
+SELECT source_id, kind, from_op, NULL AS from_call, to_op, to_call, is_exact
+  FROM wait
+UNION ALL
+SELECT g.source_id, 'launch', NULL, a.id, g.id, NULL, 1
+  FROM gpu_op g
+  JOIN (SELECT t.process_id, a.correlation, a.id, MIN(a.start_ns)    -- of nested calls the outermost
+          FROM api_call a JOIN thread t ON t.id = a.thread_id
+         WHERE a.correlation IS NOT NULL
+         GROUP BY t.process_id, a.correlation) a
+    ON a.process_id = g.process_id AND a.correlation = g.correlation
+UNION ALL
+SELECT source_id, 'stream', from_op, NULL, to_op, NULL, 1
+  FROM (SELECT source_id, id AS to_op, start_ns, graph_node,
+               LAG(id) OVER in_order AS from_op,
+               LAG(end_ns) OVER in_order AS from_end_ns,
+               LAG(graph_node) OVER in_order AS from_graph_node
+          FROM gpu_op
+         WHERE stream IS NOT NULL
+        WINDOW in_order AS (PARTITION BY source_id, process_id, device, context, stream ORDER BY start_ns, end_ns, id))
+ WHERE from_op IS NOT NULL
+   AND start_ns >= from_end_ns             -- programmatic launches overlap: then order is no dependency
+   AND NOT (graph_node IS NOT NULL AND from_graph_node IS NOT NULL);  -- nodes of a graph follow its edges, not a stream
+
+CREATE TABLE collective (                  -- one communication operation of one rank
+    id             INTEGER PRIMARY KEY,
+    source_id      INTEGER NOT NULL,
+    process_id     INTEGER NOT NULL,
+    gpu_op_id      INTEGER REFERENCES gpu_op (id),         -- its kernel, where the trace links them
+    cpu_range_id   INTEGER REFERENCES cpu_range (id),      -- the host's range around the call
+    thread_id      INTEGER,                -- that made the call, from start_ns to end_ns
+    start_ns       INTEGER,
+    end_ns         INTEGER,
+    external_id    INTEGER,
+    op             TEXT,                   -- as the source writes it, e.g. 'ncclAllReduce' or 'allreduce'
+    communicator   TEXT,                   -- NCCL's id of it, in hexadecimal
+    group_name     TEXT,
+    group_size     INTEGER,
+    ranks          TEXT,                   -- JSON, of the group
+    rank           INTEGER,
+    peer           INTEGER,                -- send: destination, receive: source; broadcast and reduce: root
+    reduction      TEXT,
+    dtype          TEXT,
+    input_bytes    INTEGER,
+    output_bytes   INTEGER,
+    split_sizes    TEXT,                   -- JSON [input, output], in elements
+    sequence       INTEGER
 ) STRICT;
 
 CREATE TABLE cpu_range (                   -- NVTX range, PyTorch operator, Python function, step
@@ -211,7 +290,9 @@ CREATE TABLE cpu_range (                   -- NVTX range, PyTorch operator, Pyth
     parent_id      INTEGER,                -- enclosing range on the same thread
     external_id    INTEGER,
     shapes         TEXT,                   -- JSON, operators only
-    dtypes         TEXT
+    dtypes         TEXT,
+    category_id    INTEGER REFERENCES name (id),
+    payload        TEXT                    -- JSON, NVTX only
 ) STRICT;
 
 CREATE TABLE range_summary (               -- instead of cpu_range rows when there are more than a million of them

@@ -65,6 +65,8 @@ class DeviceTimeline:
     is_scoped: bool  # the window is the part that the user asked for
     range_name: str | None  # that part, where it is the time inside ranges
     others: Intervals  # work of other processes on the same hardware
+    other_pids: tuple[int, ...]
+    mig_instance: str | None  # the slice of a GPU that the device is
     host_span: tuple[int, int]  # first start and last end of anything the process did on the host
 
     @property

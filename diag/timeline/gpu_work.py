@@ -199,16 +199,21 @@ def blocking_calls(parts: Sequence[GpuOps], calls: Calls) -> NDArray[np.bool_]:
 
 
 def launches_of(ops: GpuOps, calls: Calls) -> Column:
-    """For each operation of one process, the index in `calls` (of that process) of the call that caused it, or NONE.
+    """For each operation of one process, the index in `calls` (of that process) of the call that caused it, or NONE."""
+    return calls_of(ops.correlation, calls.correlation)
 
-    A correlation id names the call; where nested calls share one, the outermost (first) counts.
+
+def calls_of(correlation: Column, of_calls: Column) -> Column:
+    """For each correlation id of one process, the index of its call, or NONE; `of_calls` are those of its calls.
+
+    Where nested calls share an id, the outermost (first) counts.
     """
-    known = np.flatnonzero(calls.correlation != NONE)
-    by_correlation = known[np.argsort(calls.correlation[known], kind="stable")]
-    ids = calls.correlation[by_correlation]
-    at = np.searchsorted(ids, ops.correlation, side="left")
-    found = (at < len(ids)) & (ops.correlation != NONE)
-    found[found] = ids[at[found]] == ops.correlation[found]
-    launch = np.full(len(ops), NONE, np.int64)
-    launch[found] = by_correlation[at[found]]
-    return launch
+    known = np.flatnonzero(of_calls != NONE)
+    by_correlation = known[np.argsort(of_calls[known], kind="stable")]
+    ids = of_calls[by_correlation]
+    at = np.searchsorted(ids, correlation, side="left")
+    found = (at < len(ids)) & (correlation != NONE)
+    found[found] = ids[at[found]] == correlation[found]
+    call = np.full(len(correlation), NONE, np.int64)
+    call[found] = by_correlation[at[found]]
+    return call

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals, Times, union_of_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,12 @@ class IdleAccount:
 
     @cached_property
     def host_late(self) -> Intervals:
-        return _union(*self.host_late_of.values())
+        return union_of_all(self.host_late_of.values())
 
     @cached_property
     def idle(self) -> Intervals:
         """Time in which nobody used the hardware, as far as known: all parts but that of another process."""
-        return _union(self.host_late, self.launch_latency, self.device_side, self.not_captured)
+        return union_of_all((self.host_late, self.launch_latency, self.device_side, self.not_captured))
 
     @cached_property
     def latest_thread(self) -> int | None:
@@ -80,21 +80,12 @@ def idle_inside(account: IdleAccount, calls: Calls, chosen: NDArray[np.bool_]) -
 
     The chosen calls made the thread late, or had just launched what the device waited for (launch latency).
     """
-    inside = _union(
-        *(
-            late & _time_inside(calls.select(chosen & (calls.thread_id == thread_id)))
-            for thread_id, late in account.host_late_of.items()
-        )
+    inside = union_of_all(
+        late & _time_inside(calls.select(chosen & (calls.thread_id == thread_id)))
+        for thread_id, late in account.host_late_of.items()
     )
     return inside | (account.launch_latency & _time_inside(calls.select(chosen)))
 
 
 def _time_inside(calls: Calls) -> Intervals:
     return Intervals.union_of(calls.start_ns, calls.end_ns)
-
-
-def _union(*parts: Intervals) -> Intervals:
-    return Intervals.union_of(
-        np.concatenate([part.starts_ns for part in (Intervals.empty(), *parts)]),
-        np.concatenate([part.ends_ns for part in (Intervals.empty(), *parts)]),
-    )

@@ -6,7 +6,7 @@ Every operation is O(n log n) or better on sorted int64 arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,6 +154,13 @@ def covered_once(starts_ns: Times, ends_ns: Times) -> Intervals:
     depth = np.cumsum(np.repeat([1, -1], len(starts_ns))[order])
     alone = depth[:-1] == 1
     return Intervals.union_of(times[order][:-1][alone], times[order][1:][alone])
+
+
+def union_of_all(parts: Iterable[Intervals]) -> Intervals:
+    parts = [Intervals.empty(), *parts]
+    return Intervals.union_of(
+        np.concatenate([part.starts_ns for part in parts]), np.concatenate([part.ends_ns for part in parts])
+    )
 
 
 def measure_by_label(starts_ns: Times, ends_ns: Times, labels: Integers) -> dict[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,32 @@ from diag.model.hardware import Gpu, gpu
 from diag.store.case import Case, Source
 from diag.timeline import configurations, gpu_work
 from diag.timeline.configurations import Configurations
+from diag.timeline.dependencies import Dependencies, EventWaits, dependencies_of, load_event_waits, load_host_waits
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.graphs import GRAPH_LAUNCH, capturing
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
 from diag.timeline.idle import IdleAccount, account_for_idle
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals, Times, union_of_all
 from diag.timeline.naming import where_named
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 from diag.timeline.startup import ONE_TIME_CALL, ONE_TIME_OVERHEAD, Startup, find_startup
+from diag.timeline.streams import Stream, load_streams
+
+
+class Hardware(NamedTuple):
+    """What a device of a process is; None: the trace does not say, or it is a whole GPU."""
+
+    uuid: str | None
+    name: str | None
+    mig_instance: str | None
+
+
+def _hardware(uuid: str | None, name: str | None, mig_instance: str | None) -> Hardware:
+    """A slice of a GPU is called one, also where the driver's name does not say so."""
+    if mig_instance is not None and "MIG" not in (name or ""):
+        name = f"{name or 'GPU'} (MIG {mig_instance.removeprefix('MIG-')})"
+    return Hardware(uuid, name, mig_instance)
 
 
 class Trace:
@@ -40,6 +58,7 @@ class Trace:
         self._unrecorded: dict[int, Calls] = {}
         self._details: dict[str, gpu_work.Column] = {}
         self._configurations: dict[tuple[int, int], Configurations] = {}
+        self._dependencies: dict[tuple[int, int], Dependencies] = {}
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -58,16 +77,16 @@ class Trace:
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every (process, device) with GPU work in scope."""
-        busy_of = [(self._hardware(part)[0], int(part.process_id[0]), part.union()) for part in self._ops]
+        busy_of = [(self._hardware(part).uuid, int(part.process_id[0]), part.union()) for part in self._ops]
         timelines = []
         for part in self._ops:
-            uuid, hardware = self._hardware(part)
-            process_id = int(part.process_id[0])
-            others = Intervals.empty()
-            for other_uuid, other_process, busy in busy_of:
-                if uuid is not None and other_uuid == uuid and other_process != process_id:
-                    others = others | busy
-            if timeline := self._device(part, process_id, uuid, hardware, others):
+            uuid, process_id = self._hardware(part).uuid, int(part.process_id[0])
+            others = {
+                other: busy
+                for other_uuid, other, busy in busy_of
+                if uuid is not None and (other_uuid == uuid) and other != process_id
+            }
+            if timeline := self._device(part, process_id, others):
                 timelines.append(timeline)
         return timelines
 
@@ -76,9 +95,9 @@ class Trace:
         """The operations of each (process, device)."""
         return gpu_work.load_ops(self.case, self.source.id)
 
-    def _device(
-        self, ops: GpuOps, process_id: int, uuid: str | None, hardware: str | None, others: Intervals
-    ) -> DeviceTimeline | None:
+    def _device(self, ops: GpuOps, process_id: int, others: Mapping[int, Intervals]) -> DeviceTimeline | None:
+        """`others`: work of other processes on the same hardware, by process."""
+        hardware = self._hardware(ops)
         calls = self._calls_of(process_id)
         all_ops, all_launch = ops, gpu_work.launches_of(ops, calls)
         window, launch = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max())), all_launch
@@ -95,8 +114,8 @@ class Trace:
             pid=pid,
             process_name=name,
             device=int(ops.device[0]),
-            uuid=uuid,
-            hardware=hardware,
+            uuid=hardware.uuid,
+            hardware=hardware.name,
             names=self.names,
             ops=ops,
             calls=calls,
@@ -106,7 +125,9 @@ class Trace:
             window=window,
             is_scoped=self.scope is not None,
             range_name=self.range_name,
-            others=others,
+            others=union_of_all(others.values()),
+            other_pids=tuple(sorted(self._processes[other][0] for other in others)),
+            mig_instance=hardware.mig_instance,
             host_span=self._host_span(process_id) or window.span,
         )
 
@@ -116,6 +137,33 @@ class Trace:
             self._details |= gpu_work.load_details(self.case, self.source.id, missing)
         at = np.searchsorted(self._details["id"], ops.id) if names else np.empty(0, np.int64)
         return tuple(self._details[name][at] for name in names)
+
+    def dependencies_of(self, device: DeviceTimeline) -> Dependencies:
+        """What the operations of a device, in the whole trace, had to wait for; worked out once."""
+        key = (device.process_id, device.device)
+        if key not in self._dependencies:
+            self._dependencies[key] = dependencies_of(device, self.contexts_of(device), self._event_waits)
+        return self._dependencies[key]
+
+    def contexts_of(self, device: DeviceTimeline) -> gpu_work.Column:
+        """The context of each of a device's operations; that of nearly all programs is the only one there is."""
+        known = self.case.rows(_CONTEXTS, (device.process_id, device.device))
+        if len(known) == 1:
+            return np.full(len(device.all_ops), known[0]["context"], np.int64)
+        return self.details(device.all_ops, "context")[0]
+
+    @cached_property
+    def _event_waits(self) -> EventWaits:
+        return load_event_waits(self.case, self.source.id)
+
+    @cached_property
+    def waited_for_by_host(self) -> gpu_work.Column:
+        """Ids of the operations that a host thread waited for."""
+        return load_host_waits(self.case, self.source.id)
+
+    def streams_of(self, process_id: int) -> Mapping[tuple[int, int], Stream]:
+        """What the trace says of the streams of a process, by context and stream."""
+        return load_streams(self.case, process_id)
 
     @cached_property
     def _calls(self) -> Calls:
@@ -147,13 +195,13 @@ class Trace:
         sql = "SELECT id, pid, name FROM process WHERE source_id = ?"
         return {row["id"]: (row["pid"], row["name"]) for row in self.case.rows(sql, (self.source.id,))}
 
-    def _hardware(self, ops: GpuOps) -> tuple[str | None, str | None]:
-        return self._device_names.get((int(ops.process_id[0]), int(ops.device[0])), (None, None))
+    def _hardware(self, ops: GpuOps) -> Hardware:
+        return self._device_names.get((int(ops.process_id[0]), int(ops.device[0])), Hardware(None, None, None))
 
     @cached_property
-    def _device_names(self) -> Mapping[tuple[int, int], tuple[str | None, str | None]]:
+    def _device_names(self) -> Mapping[tuple[int, int], Hardware]:
         rows = self.case.rows(_DEVICE_NAMES, (self.source.id,))
-        return {(row["process_id"], row["ordinal"]): (row["uuid"], row["name"]) for row in rows}
+        return {(row["process_id"], row["ordinal"]): _hardware(row["uuid"], row["name"], row["mig"]) for row in rows}
 
     @cached_property
     def event_span(self) -> tuple[int, int]:
@@ -352,7 +400,7 @@ _FAILED_CALLS = """
      WHERE a.source_id = ? AND t.process_id = ? AND a.status <> 0 AND a.correlation IS NOT NULL
 """
 _DEVICE_NAMES = """
-    SELECT pd.process_id, pd.ordinal, d.uuid, d.name
+    SELECT pd.process_id, pd.ordinal, d.uuid, d.name, d.mig_instance AS mig
       FROM process_device pd
       JOIN process p ON p.id = pd.process_id
       LEFT JOIN device d ON d.id = pd.device_id
@@ -367,6 +415,7 @@ _THREADS = """
      WHERE p.source_id = ?
      ORDER BY t.id
 """
+_CONTEXTS = "SELECT context FROM context WHERE process_id = ? AND device = ?"
 _OS_CALLS_COLUMNS = {"thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8"}
 _OS_CALLS = """
     SELECT thread_id, start_ns, end_ns, name_id

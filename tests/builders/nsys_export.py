@@ -124,7 +124,9 @@ class NsysExport:
         declared = ", ".join(f'"{name}" {declaration}' for name, declaration in columns.items())
         db.execute(f'CREATE TABLE "{table}" ({declared})')
         # SQLite keeps a BLOB in a TEXT column as BLOB: bytes stand for a text that is not UTF-8 and must become one.
-        values = ", ".join("CAST(? AS TEXT)" if "TEXT" in text else "?" for text in columns.values())
+        values = ", ".join(
+            "CAST(? AS TEXT)" if "TEXT" in text and name != "binaryData" else "?" for name, text in columns.items()
+        )
         empty = {name: _empty(declaration) for name, declaration in columns.items()}
         db.executemany(
             f'INSERT INTO "{table}" VALUES ({values})',
@@ -277,6 +279,19 @@ class Gpu:
         code = self.process.export.code("ENUM_CUPTI_SYNC_TYPE", kind)
         self._add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start, end, correlation, {"syncType": code, **more})
 
+    def record(self, event: int, stream: int = STREAM, correlation: int | None = None, **more: Any) -> None:
+        """An event recorded on a stream by the call with that correlation."""
+        self.process.export.insert(
+            "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+            deviceId=self.ordinal,
+            contextId=self.context,
+            streamId=stream,
+            correlationId=correlation,
+            globalPid=self.process.global_pid,
+            eventId=event,
+            **more,
+        )
+
     def describe_context(self, null_stream: int = STREAM, *, is_green: bool = False) -> None:
         self.process.export.insert(
             "TARGET_INFO_CUDA_CONTEXT_INFO",
@@ -379,10 +394,20 @@ class Thread:
     # ---- NVTX ----------------------------------------------------------------------------------------------------
 
     def range(
-        self, text: str | bytes | None, start: int, end: int | None, *, domain: int = 0, by_id: bool = False
+        self,
+        text: str | bytes | None,
+        start: int,
+        end: int | None,
+        *,
+        domain: int = 0,
+        by_id: bool = False,
+        **more: Any,
     ) -> None:
         """A push/pop range; one without an end was still open. The text is inline, or by id as NVTX registers it."""
-        self._nvtx("NvtxPushPopRange", text, start, end, domain, by_id=by_id)
+        self._nvtx("NvtxPushPopRange", text, start, end, domain, by_id=by_id, **more)
+
+    def category(self, number: int, name: str, domain: int = 0) -> None:
+        self._nvtx("NvtxCategory", name, 0, None, domain, category=number)
 
     def start_end(self, text: str, start: int, end: int | None, ends_on: Thread | None = None) -> None:
         ended = None if ends_on is None else ends_on.global_tid
@@ -404,6 +429,7 @@ class Thread:
         *,
         by_id: bool = False,
         ends_on: int | None = None,
+        **more: Any,
     ) -> None:
         self._add(
             "NVTX_EVENTS",
@@ -414,6 +440,7 @@ class Thread:
             textId=self.export.string(text) if by_id and text is not None else None,
             domainId=domain,
             endGlobalTid=ends_on,
+            **more,
         )
 
     # ---- operating system ----------------------------------------------------------------------------------------

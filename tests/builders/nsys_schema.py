@@ -67,14 +67,23 @@ TABLES: Mapping[str, str] = {
     ),
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": ("start! end! globalPid! deviceId! address! numberOfPageFaults! faultAccessType!"),
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "start! globalPid! address! originalFaultPc CpuInstruction! module!",
-    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_ACTIVITY} syncType! eventId!",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_ACTIVITY} syncType! eventId! eventSyncId@3.20",
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": (
+        "timestamp@3.25 deviceId! contextId! greenContextId@3.25 streamId! correlationId globalPid eventId! "
+        "eventSyncId@3.25"
+    ),
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start! end! eventClass! globalTid correlationId nameId! returnValue! callchainId",
     "CUPTI_ACTIVITY_KIND_OVERHEAD": "start! end! eventClass! globalTid correlationId nameId overheadType!",
     "PROFILER_OVERHEAD": "start! end! globalTid nameId! returnValue!<3.21 overheadType!@3.21",
     "NVTX_EVENTS": (
         "start! end eventType! rangeId category color text:TEXT globalTid endGlobalTid textId domainId uint64Value "
-        "int64Value doubleValue:REAL uint32Value int32Value floatValue:REAL jsonTextId jsonText:TEXT"
+        "int64Value doubleValue:REAL uint32Value int32Value floatValue:REAL jsonTextId jsonText:TEXT "
+        "binaryData:TEXT@3.16"
     ),
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": (
+        "domainId! schemaId! idx! flags type name:TEXT description:TEXT arrayOrUnionDetail offset"
+    ),
+    "NVTX_PAYLOAD_ENUM_ENTRIES": "domainId! schemaId! idx! name:TEXT value isFlag",
     "OSRT_API": "start! end! eventClass! globalTid nameId! returnValue! nestingLevel callchainId!",
     "OSRT_CALLCHAINS": _FRAMES,
     "SCHED_EVENTS": "start! cpu! isSchedIn! globalTid threadState@3.3 threadBlock@3.3",
@@ -126,6 +135,7 @@ ENUMS: Mapping[str, Mapping[int, str]] = {
     },
     "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": {0: "Unknown", 1: "Info", 2: "Warning", 3: "Error", 4: "Verbose"},
     "ENUM_NSYS_EVENT_TYPE": {
+        33: "NvtxCategory",
         34: "NvtxMark",
         59: "NvtxPushPopRange",
         60: "NvtxStartEndRange",

@@ -6,7 +6,7 @@ import pytest
 
 from diag.rules.finding import CannotTell
 from tests.builders.nsys_export import NsysExport
-from tests.rules.asking import Analyse, Ask, ThreeCases, figures, only_finding
+from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
 from tests.rules.scenes import Scene, fed, starved, too_short
 
 CASES = {
@@ -95,6 +95,42 @@ def test_work_of_another_process_on_the_same_hardware_is_not_idle_time_of_the_ho
     finding = only_finding(ask("idle.shared", shared(100)))
     assert figures(finding)["used by another process"] == 20
     assert (finding.severity, finding.recoverable_ns) == ("info", None)
+
+
+def beside(*processes: str) -> NsysExport:
+    """Another process works through [0, 500), beside this one's kernels of 80 and in four gaps of 20 and some."""
+    export = shared(100)
+    del export.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]
+    export.process(200).gpu().kernel(0, 500)
+    for number, name in enumerate(processes):
+        export.process(300 + number, name)
+    return export
+
+
+def test_others_work_beside_our_own_is_told_apart(ask: Ask) -> None:
+    finding = only_finding(ask("idle.shared", beside()))
+    found = figures(finding)
+    assert found["both at once"] == 5 * 80
+    assert found["used by another process"] == 5 * 20
+    assert found["other processes"] == 1
+    assert finding.share == pytest.approx(500 / 980)
+    assert "pid 200" in finding.claim
+    assert "the GPU switches between them" in finding.claim
+
+
+def test_an_mps_server_is_known_by_its_name(ask: Ask) -> None:
+    assert "an MPS server ran" in only_finding(ask("idle.shared", beside("nvidia-cuda-mps-server"))).claim
+
+
+def test_processes_on_one_slice_share_that_slice(ask: Ask) -> None:
+    export = beside()
+    export.rows["TARGET_INFO_GPU"][0]["uuid"] = "MIG-a"
+    assert "this MIG slice" in only_finding(ask("idle.shared", export)).claim
+
+
+def test_evidence_shows_the_work_of_all_processes(ask: Ask, query: Query) -> None:
+    finding = only_finding(ask("idle.shared", beside()))
+    assert len(query(beside(), finding.evidence[0])) == 11
 
 
 def test_a_part_of_a_trace_keeps_what_caused_what(report_on: Analyse) -> None:

@@ -1,0 +1,214 @@
+"""What waits waited for: events and synchronisations, by hand-made streams of one and of several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diag.store.case import Case
+from tests.builders.imported import imported
+from tests.builders.nsys_export import Gpu, NsysExport, Thread
+
+COMPUTE, COMMUNICATION = 7, 20
+
+
+def start(schema: str = "3.25") -> tuple[NsysExport, Thread, Gpu]:
+    export = NsysExport(schema)
+    main = export.process().thread()
+    return export, main, main.process.gpu()
+
+
+def waits(case: Case) -> list[tuple[Any, ...]]:
+    """Kind, name of the awaited operation, name of what went on, exactness."""
+    return case.db.execute(_WAITS).fetchall()
+
+
+_WAITS = """
+    SELECT w.kind, a.text, COALESCE(b.text, c.text), w.is_exact
+      FROM wait w
+      JOIN gpu_op f ON f.id = w.from_op JOIN name a ON a.id = f.name_id
+      LEFT JOIN gpu_op t ON t.id = w.to_op LEFT JOIN name b ON b.id = t.name_id
+      LEFT JOIN api_call k ON k.id = w.to_call LEFT JOIN name c ON c.id = k.name_id
+     ORDER BY w.sync_id
+"""
+
+
+def record(main: Thread, gpu: Gpu, at: int, event: int = 1, stream: int = COMPUTE, **more: Any) -> None:
+    gpu.record(event, stream, main.call("cudaEventRecord_v3020", at, at + 1), **more)
+
+
+def wait(main: Thread, gpu: Gpu, at: int, event: int = 1, stream: int = COMMUNICATION, **more: Any) -> None:
+    correlation = main.call("cudaStreamWaitEvent_v3020", at, at + 1)
+    gpu.sync("Stream wait sync", at, at + 1, correlation, streamId=stream, eventId=event, **more)
+
+
+def test_a_stream_waits_for_what_was_launched_before_the_record(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    record(main, gpu, at=2)
+    main.launch(gpu, called=4, start=50, end=90, name="later")
+    wait(main, gpu, at=6)
+    main.launch(gpu, called=8, start=50, end=70, name="reduce", streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("event", "forward", "reduce", 1)]
+
+
+def test_of_an_event_that_is_used_again_the_last_record_before_the_wait_counts(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    for i, name in enumerate(("first", "second", "third")):
+        main.launch(gpu, called=10 * i, start=100 * i, end=100 * i + 50, name=name)
+        record(main, gpu, at=10 * i + 2)
+        if name == "second":
+            wait(main, gpu, at=15)
+            main.launch(gpu, called=16, start=160, end=170, name="reduce", streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("event", "second", "reduce", 1)]
+
+
+def test_the_trace_may_name_the_record_itself(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="first")
+    record(main, gpu, at=2, eventSyncId=11)
+    main.launch(gpu, called=4, start=50, end=90, name="second")
+    record(main, gpu, at=5, eventSyncId=12)
+    wait(main, gpu, at=6, eventSyncId=11)
+    main.launch(gpu, called=8, start=95, end=99, name="reduce", streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("event", "first", "reduce", 1)]
+
+
+def test_an_event_of_another_context_is_inferred(tmp_path: Path) -> None:
+    export, main, gpu = start("2.9")  # no ids that link a wait to its record
+    other = main.process.gpu(1, context=2)
+    main.launch(gpu, called=0, start=10, end=50, name="first")
+    record(main, gpu, at=2)
+    wait(main, other, at=4)
+    main.launch(other, called=6, start=60, end=70, name="second", streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("event", "first", "second", 0)]
+
+
+@pytest.mark.parametrize("missing", ["CUPTI_ACTIVITY_KIND_CUDA_EVENT", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"])
+def test_without_record_or_wait_nothing_is_claimed(missing: str, tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    record(main, gpu, at=2)
+    wait(main, gpu, at=6)
+    main.launch(gpu, called=8, start=50, end=70, name="reduce", streamId=COMMUNICATION)
+    with imported(export.drop(missing), tmp_path) as case:
+        assert waits(case) == []
+
+
+def test_what_the_trace_contradicts_is_no_dependency(tmp_path: Path) -> None:
+    """The operation behind the wait starts before the awaited one ends: the event must have been another one."""
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    record(main, gpu, at=2)
+    wait(main, gpu, at=6)
+    main.launch(gpu, called=8, start=20, end=70, name="reduce", streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == []
+
+
+def test_events_of_two_processes_with_the_same_numbers_stay_apart(tmp_path: Path) -> None:
+    export = NsysExport()
+    for pid, name in ((100, "a"), (200, "b")):
+        main = export.process(pid).thread()
+        gpu = main.process.gpu()
+        shift = pid == 200
+        for correlation in range(1, 5):  # the same in both processes
+            main.call("a call", 10 * correlation + shift, 10 * correlation + shift + 1, correlation)
+        gpu.kernel(100, 105, f"{name} before", correlation=1)
+        gpu.record(5, COMPUTE, correlation=2, eventSyncId=9)
+        gpu.sync("Stream wait sync", 30, 31, correlation=3, streamId=COMMUNICATION, eventId=5, eventSyncId=9)
+        gpu.kernel(130, 135, f"{name} after", correlation=4, streamId=COMMUNICATION)
+    with imported(export, tmp_path) as case:
+        assert sorted(waits(case)) == [("event", "a before", "a after", 1), ("event", "b before", "b after", 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stream", "waited_for"),
+    [
+        ("Stream sync", COMPUTE, "forward"),
+        ("Stream sync", COMMUNICATION, "reduce"),
+        ("Context sync", 0xFFFFFFFF, "reduce"),
+    ],
+)
+def test_a_host_thread_waits_for_what_ends_last(kind: str, stream: int, waited_for: str, tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    main.launch(gpu, called=2, start=20, end=80, name="reduce", streamId=COMMUNICATION)
+    gpu.sync(kind, 4, 82, main.call("synchronise", 3, 83), streamId=stream, eventId=0xFFFFFFFF)
+    main.launch(gpu, called=84, start=90, end=95, name="next")
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("sync", waited_for, "synchronise", 1)]
+
+
+def test_a_host_thread_waits_for_an_event(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    record(main, gpu, at=2)
+    main.launch(gpu, called=4, start=50, end=90, name="backward")
+    gpu.sync("Event sync", 6, 52, main.call("cudaEventSynchronize", 6, 53), eventId=1, streamId=0xFFFFFFFF)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("sync", "forward", "cudaEventSynchronize", 1)]
+
+
+def test_where_launches_were_not_captured_waits_are_not_exact(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    gpu.kernel(0, 10, "early")
+    gpu.kernel(30, 40, "early too")
+    gpu.sync("Stream sync", 20, 41, main.call("first", 20, 41), streamId=COMPUTE)
+    main.launch(gpu, called=50, start=55, end=60, name="late")
+    gpu.sync("Stream sync", 52, 62, main.call("second", 52, 62), streamId=COMPUTE)
+    with imported(export, tmp_path) as case:
+        assert waits(case) == [("sync", "early", "first", 0), ("sync", "late", "second", 1)]
+
+
+# ---- the view ------------------------------------------------------------------------------------------------------
+
+
+def dependencies(case: Case) -> list[tuple[Any, ...]]:
+    sql = """
+        SELECT d.kind, COALESCE(a.text, c.text), b.text
+          FROM dependency d
+          LEFT JOIN gpu_op f ON f.id = d.from_op LEFT JOIN name a ON a.id = f.name_id
+          LEFT JOIN api_call k ON k.id = d.from_call LEFT JOIN name c ON c.id = k.name_id
+          JOIN gpu_op t ON t.id = d.to_op JOIN name b ON b.id = t.name_id
+         ORDER BY d.kind, t.start_ns
+    """
+    return case.db.execute(sql).fetchall()
+
+
+def test_the_view_adds_launches_and_stream_order(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="a")
+    main.launch(gpu, called=2, start=20, end=60, name="other", streamId=COMMUNICATION)
+    main.launch(gpu, called=4, start=50, end=90, name="b")
+    main.launch(gpu, called=6, start=80, end=95, name="early")  # a programmatic launch: it did not wait for b
+    with imported(export, tmp_path) as case:
+        launch = "cudaLaunchKernel_v7000"
+        assert dependencies(case) == [
+            *(("launch", launch, name) for name in ("a", "other", "b", "early")),
+            ("stream", "a", "b"),
+        ]
+
+
+def test_streams_of_two_devices_and_contexts_do_not_mix(tmp_path: Path) -> None:
+    export, main, gpu = start()
+    second = main.process.gpu(1, context=2)
+    for i in range(2):
+        gpu.kernel(100 * i, 100 * i + 10, f"first{i}")
+        second.kernel(100 * i + 20, 100 * i + 30, f"second{i}")
+    with imported(export, tmp_path) as case:
+        assert dependencies(case) == [("stream", "first0", "first1"), ("stream", "second0", "second1")]
+
+
+def test_nodes_of_a_graph_follow_its_edges(tmp_path: Path) -> None:
+    export, _, gpu = start()
+    for i in range(2):
+        gpu.kernel(100 * i, 100 * i + 10, f"node{i}", graphNodeId=i + 1)
+    with imported(export, tmp_path) as case:
+        assert dependencies(case) == []
