@@ -216,13 +216,21 @@ class _Import:
         self._make_map("overhead_kind", {k: nsys.OVERHEAD_KINDS.get(v, "unknown") for k, v in overheads.items()})
         severities = self.export.labels("ENUM_DIAGNOSTIC_SEVERITY_LEVEL")
         self._make_map("severity", {k: label.lower() for k, label in severities.items()})
+        states = self.export.labels("ENUM_SAMPLING_THREAD_STATE")
+        blocks = self.export.labels("ENUM_SCHEDULING_THREAD_BLOCK")
+        known_states = {k: nsys.SCHED_STATES[label] for k, label in states.items() if label in nsys.SCHED_STATES}
+        self._make_map("thread_state", known_states)
+        self._make_map("thread_block", {k: "runnable" for k, label in blocks.items() if label in nsys.PREEMPTED})
 
     def _make_map(self, name: str, values: Mapping[int, int | str]) -> None:
         self.db.execute(f"CREATE TEMP TABLE map_{name} (key INTEGER PRIMARY KEY, value)")
         self.db.executemany(f"INSERT INTO map_{name} VALUES (?, ?)", values.items())
 
     def _drop_maps(self) -> None:
-        for name in ("process", "thread", "string", "copy_kind", "memory", "sync_kind", "overhead_kind", "severity"):
+        for name in (
+            *("process", "thread", "string", "copy_kind", "memory", "sync_kind", "overhead_kind", "severity"),
+            *("thread_state", "thread_block"),
+        ):
             self.db.execute(f"DROP TABLE map_{name}")
 
     def _insert_returning_id(self, table: str, row: Mapping[str, Any]) -> int:

@@ -191,11 +191,15 @@ SAMPLES = """
      WHERE {is_instant}
 """
 
+# Why a thread left its core is told by its state, on some systems by what it is blocked on; often by neither.
 SCHED = """
-    INSERT INTO sched (source_id, thread_id, time_ns, cpu, is_in)
-    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0
+    INSERT INTO sched (source_id, thread_id, time_ns, cpu, is_in, state)
+    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0,
+           CASE WHEN COALESCE(CAST({isSchedIn} AS INTEGER), 0) = 0 THEN COALESCE(b.value, s.value) END
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
+      LEFT JOIN map_thread_state s ON s.key = {threadState}
+      LEFT JOIN map_thread_block b ON b.key = {threadBlock}
      WHERE {is_instant}
 """
 
