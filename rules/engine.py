@@ -19,7 +19,20 @@ from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
 
-SUBJECTS = ("capture", "idle", "launch", "sync", "transfer", "kernels", "steps", "host", "samples")
+SUBJECTS = (
+    "capture",
+    "idle",
+    "launch",
+    "sync",
+    "transfer",
+    "kernels",
+    "steps",
+    "host",
+    "samples",
+    "locks",
+    "cores",
+    "upkeep",
+)
 """Modules with rules, in the order in which a reader should meet them."""
 
 SECTIONS = {
@@ -69,7 +82,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
                 if device.has_shares:
                     yield from decide(trace, device, limits)
                 else:
-                    yield CannotTell(subject_of(device), _TOO_FEW.format(n=len(device.ops)))
+                    yield CannotTell(subject_of(device), TOO_FEW.format(n=len(device.ops)))
 
         _register(rule_id, ("gpu", *needs), decide_all, decide.__doc__)
         return decide
@@ -77,7 +90,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
     return register
 
 
-_TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
+TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
 
 
 def _register(
