@@ -149,8 +149,7 @@ def finding(
     return Finding(
         title=f"GPU starved: the launching thread is {doing}" if time.of_device else f"The main thread is {doing}",
         claim=f"For {'about ' if spent.is_estimate else ''}{units.time(spent.ns)} ({units.share(spent.share)} of the "
-        f"window{of_late}) {time.whose} is {doing}{waits}. "
-        f"{claim}",
+        f"window{of_late}) {time.whose} is {doing}{waits}. {claim}",
         subject=time.subject,
         share=spent.share,
         recoverable_ns=spent.ns,

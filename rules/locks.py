@@ -30,8 +30,8 @@ def lock_contention(time: HostTime, limits: Limits) -> Iterator[Answer]:
     Asks      How much of the time in which the launching thread keeps the device waiting (without GPU work: of the main
               thread's window) does it wait for mutexes, read-write or spin locks?
     Decides   |union of its calls of pthread_mutex_lock, pthread_rwlock_*lock and pthread_spin_lock that take longer
-              than 10 us| / window: a free lock is taken at once. Fires at `share`. Without OS calls in the trace, samples
-              inside the slow paths of locks can show contention but not rule it out: threads that wait are not
+              than 10 us| / window: a free lock is taken at once. Fires at `share`. Without OS calls in the trace,
+              samples inside the slow paths of locks can show contention but not rule it out: threads that wait are not
               sampled. Conditions, semaphores and joins are waiting for work as well as for a lock: their time is named
               apart, and from `share` on the rule says that it cannot tell.
     Matters   A lock hands the launching thread's time to whoever holds it.

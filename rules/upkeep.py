@@ -18,16 +18,16 @@ def page_faults(time: HostTime, limits: Limits) -> Iterator[Answer]:
     Asks      How much of the time in which the launching thread keeps the device waiting (without GPU work: of the main
               thread's window) does it spend in page faults of host memory?
     Decides   Samples of the thread with the kernel's page-fault code in their stack x the usual distance between
-              samples / window; fires at `share`, with a hundred samples at least. Where no function of the kernel was
-              sampled at all, page faults are invisible and the rule cannot tell.
+              samples / window; fires at `share`, with a hundred samples at least. Where no sample names a function of
+              the kernel, page faults are invisible and the rule cannot tell.
     Matters   The first touch of every 4 KiB costs a trip into the kernel, which clears the page: memory that is given
               back and taken again pays it again and again.
     Do        Reuse buffers, keep freed memory (jemalloc, tcmalloc, M_TRIM_THRESHOLD), huge pages, pinned pools.
     Refute    Count them: if `perf stat -e page-faults` shows few per step, the samples were of something else.
     """
     sampled = time.sampled(known()["fault_pages"])
-    if not len(sampled.times_ns) and not time.trace.case.value(_HAS_KERNEL_FRAMES, (time.trace.source.id,)):
-        because = "no function of the operating system's kernel was sampled, and page faults are handled there"
+    if not len(sampled.times_ns) and not time.trace.case.value(_NAMES_KERNEL, (time.trace.source.id,)):
+        because = "no sample names a function of the operating system's kernel, and page faults are handled there"
         yield CannotTell(time.subject, f"{because} (perf record -g -e page-faults -- CMD shows them)")
         return
     if not sampled.decides:
@@ -94,7 +94,11 @@ def _range_evidence(inside: Spent) -> Iterator[Evidence]:
         yield Evidence("in the garbage collector", inside.ns, "ns", formula, sql)
 
 
-_HAS_KERNEL_FRAMES = """
+_NAMES_KERNEL = """
     SELECT EXISTS (
-        SELECT 1 FROM cpu_sample c JOIN stack k ON k.id = c.stack_id WHERE c.source_id = ? AND k.is_kernel = 1)
+        SELECT 1
+          FROM cpu_sample c
+          JOIN stack k ON k.id = c.stack_id
+          JOIN name n ON n.id = k.symbol_id
+         WHERE c.source_id = ? AND k.is_kernel = 1 AND n.text NOT LIKE '0x%')
 """
