@@ -220,7 +220,8 @@ NSYS_OVERHEAD = """
            CASE WHEN k.value IS NOT NULL AND k.value <> 'unknown' THEN k.value
                 WHEN name.text LIKE '%buffer flush%' OR name.text LIKE '%profiling data flush%'
                   OR name.text LIKE '%instrumentation%' OR name.text LIKE '%resource%'
-                  OR name.text LIKE '%profiling initialization%' THEN 'profiler'
+                  OR name.text LIKE '%profiling initialization%' OR name.text LIKE '%TLS allocation%'
+                  OR name.text LIKE '%chunk allocation%' THEN 'profiler'
                 WHEN name.text LIKE '%driver compiler%' THEN 'jit'
                 WHEN name.text LIKE '%command buffer full%' THEN 'command buffer full'
                 WHEN name.text LIKE '%module loading%' THEN 'module loading'

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.store.case import Case, Source
 from diag.timeline import gpu_work
@@ -18,6 +20,19 @@ from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
 
 WAITING_FOR_GIL, HOLDING_GIL = "Waiting for GIL", "Holding GIL"
 """Ranges of the NVTX domain 'GIL Trace', in which nsys (--trace=python-gil) records the states of Python threads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overhead:
+    """Overhead rows of one process in parallel arrays, sorted by start."""
+
+    start_ns: Times
+    end_ns: Times
+    thread_id: Index
+    name_id: Index  # or NONE
+
+    def union(self, which: NDArray[np.bool_] | slice = slice(None)) -> Intervals:
+        return Intervals.union_of(self.start_ns[which], self.end_ns[which])
 
 
 class Trace:
@@ -210,15 +225,16 @@ class Trace:
         """pid and name of a thread's process."""
         return self._processes[self.threads[thread_id].process_id]
 
-    def overhead_of(self, process_id: int, kind: str) -> Intervals:
-        """Union of a process' overhead rows of one kind."""
-        return Intervals.union_of(*self.overhead_rows(process_id, kind))
-
     def overhead_rows(self, process_id: int, kind: str) -> tuple[Times, Times]:
         """Starts and ends of a process' overhead rows of one kind, by start."""
+        overhead = self.overhead_of(process_id, kind)
+        return overhead.start_ns, overhead.end_ns
+
+    def overhead_of(self, process_id: int, kind: str) -> Overhead:
+        """A process' overhead rows of one kind, by start."""
         rows = self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
-        times_ns = np.array(rows, np.int64).reshape(-1, 2)
-        return times_ns[:, 0], times_ns[:, 1]
+        columns = np.array(rows, np.int64).reshape(-1, 4)
+        return Overhead(*(columns[:, i] for i in range(4)))
 
     def _calls_of_thread(self, process_id: int, thread_id: int) -> Calls:
         calls = self._calls_of(process_id)
@@ -317,7 +333,7 @@ _SAMPLES = """
      ORDER BY thread_id, time_ns
 """
 _OVERHEAD = """
-    SELECT o.start_ns, o.end_ns
+    SELECT o.start_ns, o.end_ns, o.thread_id, COALESCE(o.name_id, -1)
       FROM overhead o JOIN thread t ON t.id = o.thread_id
      WHERE o.source_id = ? AND t.process_id = ? AND o.kind = ?
      ORDER BY o.start_ns
