@@ -118,8 +118,8 @@ def profiler_cost(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
         title="The profiler takes a visible part of the window",
         claim=f"For {units.time(cost.measure_ns)} ({units.share(device.share(cost))} of the window) the profiler "
         "flushed buffers or instrumented code in this process. Meanwhile the device idles for "
-        f"{units.time(in_idle.measure_ns)}, which may be the profiler's doing; for {units.time(starving_ns)} of that the "
-        "profiler held up the very thread that the device waited for.",
+        f"{units.time(in_idle.measure_ns)}, which may be the profiler's doing; for {units.time(starving_ns)} of that "
+        "the profiler held up the very thread that the device waited for.",
         subject=subject_of(device),
         share=device.share(cost),
         level="info",

@@ -167,15 +167,20 @@ HostTimeRule = Callable[[HostTime, Limits], Iterator[Answer]]
 
 
 def host_time_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[HostTimeRule], HostTimeRule]:
-    """Registers a rule that answers for the thread that keeps each device waiting, or else for the main thread."""
+    """Registers a rule that answers for the thread that keeps each device waiting, or else for the main thread.
+
+    Where all of that time is less than the rule's `share` of the window, the rule is clear without a look.
+    """
 
     def register(decide: HostTimeRule) -> HostTimeRule:
         def decide_all(trace: Trace, limits: Limits) -> Iterator[Answer]:
             for time in _host_times(trace):
-                if isinstance(time, HostTime):
-                    yield from decide(time, limits)
-                else:
+                if not isinstance(time, HostTime):
                     yield time
+                elif time.when.measure_ns < limits["share"] * time.window_ns:
+                    yield Clear(time.subject)
+                else:
+                    yield from decide(time, limits)
 
         rule: SourceRule = decide_all
         rule.__doc__ = decide.__doc__

@@ -72,7 +72,9 @@ def garbage_collection(time: HostTime, limits: Limits) -> Iterator[Answer]:
             yield Clear(time.subject)
         else:
             because = "collections that Python starts by itself leave no range, and there are too few samples"
-            yield CannotTell(time.subject, f"{because} (nsys profile --sample=process-tree, or gc.callbacks with NVTX)")
+            yield CannotTell(
+                time.subject, f"{because} (nsys profile --sample=process-tree, or ranges from gc.callbacks)"
+            )
         return
     if not inside.ns and not sampled.decides:
         yield sampled.too_few

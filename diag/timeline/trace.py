@@ -257,7 +257,7 @@ class Trace:
     def _gil_names(self) -> Mapping[str, int]:
         """Ids of the names that nsys gives to a thread's states of the GIL; none when they were not traced."""
         ids = {row["text"]: row["id"] for row in self.case.rows(_GIL_NAMES, (WAITING_FOR_GIL, HOLDING_GIL))}
-        return ids if np.isin(self.ranges.name_id, list(ids.values())).any() else {}
+        return ids if ids and np.isin(self.ranges.name_id, list(ids.values())).any() else {}
 
     def _os_calls_of(self, thread_id: int) -> OsCalls:
         columns = _rows_of(self._os_calls, thread_id)

@@ -220,3 +220,14 @@ def test_the_verdict_names_the_lock_and_not_only_the_idle_device(report_on: Anal
     assert report_on(locking(12 * US)).verdict.title.startswith(
         "GPU starved: the launching thread is waiting for a lock"
     )
+
+
+def test_a_device_that_hardly_waits_for_the_host_needs_no_telling(ask: Ask) -> None:
+    """Late for 9 x 0.5 of 980: nothing in it can reach two hundredths of the window."""
+    scene = Scene()
+    for i in range(10):
+        start = 100 * i * US
+        scene.main.launch(scene.gpu, called=start - 19_500, start=start, end=start + 80 * US)
+    scene.main.os_call("sem_wait", 0, 980 * US)
+    (answer,) = ask("host.locks", scene.export)
+    assert isinstance(answer, Clear)
