@@ -60,13 +60,15 @@ class HostTime:
         """The samples with a frame of the activity anywhere in their stack."""
         samples = self.thread.samples
         inside = self.when.contains(samples.time_ns)
-        stacks = np.unique(samples.stack_id[inside]).tolist()
-        told = activities.frames_that_tell(self.trace.case, stacks, activity)
+        stacks, counts = np.unique(samples.stack_id[inside], return_counts=True)
+        told = activities.frames_that_tell(self.trace.case, stacks.tolist(), activity)
+        symbols: Counter[str] = Counter()
+        for stack_id, count in zip(stacks.tolist(), counts.tolist(), strict=True):
+            if stack_id in told:
+                symbols[told[stack_id]] += count
         hits = inside & np.isin(samples.stack_id, list(told))
-        symbols = Counter(told[stack_id] for stack_id in samples.stack_id[hits].tolist())
-        return SampledTime(
-            self, activity, int(inside.sum()), samples.time_ns[hits], [symbol for symbol, _ in symbols.most_common(3)]
-        )
+        most_frequent = [symbol for symbol, _ in symbols.most_common(3)]
+        return SampledTime(self, activity, int(inside.sum()), samples.time_ns[hits], most_frequent)
 
 
 @dataclass(frozen=True, eq=False)

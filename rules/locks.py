@@ -118,9 +118,10 @@ def _callers(time: HostTime, calls: OsCalls) -> Iterator[Evidence]:
     for row in time.trace.case.rows(_STACKS, (json.dumps(np.unique(calls.stack_id).tolist()),)):
         if not PurePosixPath(row["module"] or "").name.startswith(_PLUMBING):
             frames.setdefault(row["id"], row["symbol"])
-    inside_ns = time.when.measure_within(calls.start_ns, calls.end_ns)
+    stacks, index = np.unique(calls.stack_id, return_inverse=True)
+    inside_ns = np.bincount(index, time.when.measure_within(calls.start_ns, calls.end_ns)).astype(np.int64)
     waits: Counter[str] = Counter()
-    for stack_id, ns in zip(calls.stack_id.tolist(), inside_ns.tolist(), strict=True):
+    for stack_id, ns in zip(stacks.tolist(), inside_ns.tolist(), strict=True):
         if stack_id in frames:
             waits[frames[stack_id]] += ns
     for name, ns in waits.most_common(3):

@@ -117,6 +117,12 @@ def collects(scene: Scene, start: int, end: int) -> None:
     scene.main.range("gc.collect", start, start + 90 * US)
 
 
+def collects_unseen(scene: Scene, start: int, end: int) -> None:
+    """No range tells it, but nine samples at a distance of 10 us."""
+    for at in range(start + 5 * US, start + 95 * US, 10 * US):
+        scene.main.sample(at, "visit_reachable", "gc_collect_main")
+
+
 def computes(scene: Scene, start: int, end: int) -> None:
     scene.main.launch(scene.gpu, start + 2 * US, start + 10 * US, start + 110 * US, "validate")
 
@@ -136,6 +142,7 @@ def communicates(scene: Scene, start: int, end: int) -> None:
         (waits, "read()", 90),
         (waits, "time off the CPU", 80),
         (collects, "collecting Python garbage", 90),
+        (collects_unseen, "collecting Python garbage", 90),
         (computes, "kernels of GPU 0, most in 'validate'", 100),
         (copies, "copies of GPU 0 that no kernel hides", 90),
         (copies, "cudaMemcpyAsync_v3020()", 90),
