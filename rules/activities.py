@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from diag.store.case import Case
-from diag.timeline.host import HostThread
+from diag.timeline.host import HostThread, OsCalls
 from diag.timeline.intervals import Integers, Intervals, Times
 
 
@@ -25,6 +25,7 @@ class Activity:
     do: str
     in_symbols: re.Pattern[str] | None
     in_ranges: re.Pattern[str] | None
+    in_calls: re.Pattern[str] | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def activities() -> Mapping[str, Activity]:
             do=entry["do"],
             in_symbols=_any_of(entry["symbols"]),
             in_ranges=_any_of(entry["ranges"]),
+            in_calls=_any_of(entry.get("calls", [])),
         )
         for key, entry in tables.items()
     }
@@ -110,6 +112,34 @@ def sampled_activities(case: Case, thread: HostThread, when: Intervals) -> list[
         SampleShare(activity, count, stacks.total(), [symbol for symbol, _ in symbols[activity].most_common(3)])
         for activity, count in counts.most_common()
     ]
+
+
+def frames_that_tell(case: Case, stack_ids: Iterable[int], activity: Activity) -> Mapping[int, str]:
+    """For each stack with a frame of the activity, the one nearest to its leaf."""
+    frames = _frames(case, stack_ids)
+    found = ((stack_id, _first_match(activity, symbols)) for stack_id, symbols in frames.items())
+    return {stack_id: symbol for stack_id, symbol in found if symbol is not None}
+
+
+def _first_match(activity: Activity, symbols: Iterable[str]) -> str | None:
+    pattern = activity.in_symbols
+    return next((symbol for symbol in symbols if pattern and pattern.search(symbol)), None)
+
+
+def time_in_ranges(thread: HostThread, activity: Activity) -> Intervals:
+    """Time inside the ranges of a thread whose name tells the activity."""
+    pattern = activity.in_ranges
+    labels = [i for i, text in enumerate(thread.range_patterns) if pattern and pattern.search(text)]
+    of = np.isin(thread.range_labels, labels)
+    return Intervals.union_of(thread.ranges.start_ns[of], thread.ranges.end_ns[of])
+
+
+def calls_of(thread: HostThread, activity: Activity) -> OsCalls:
+    """The OS calls of a thread whose name tells the activity."""
+    pattern = activity.in_calls
+    names = np.unique(thread.os_calls.name_id).tolist()
+    wanted = [name_id for name_id in names if pattern and pattern.search(thread.names[name_id])]
+    return thread.os_calls.select(np.isin(thread.os_calls.name_id, wanted))
 
 
 def _stacks_within(thread: HostThread, when: Intervals) -> Counter[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from diag.model import units
 from diag.rules import pacing, queries
 from diag.rules.engine import device_rule, source_rule, subject_of
@@ -12,7 +14,7 @@ from diag.rules.finding import Answer, Clear, Evidence, Finding, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.trace import Trace
+from diag.timeline.trace import Overhead, Trace
 
 _LOST = re.compile(r"not all (.+?) events might have been collected|(.*dropped.*|.*lost.*)", re.IGNORECASE)
 
@@ -90,30 +92,51 @@ def launch_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 def profiler_cost(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
     """What the profiler itself cost.
 
-    Asks      What share of a device's window did the profiler spend on its own work in that process?
+    Asks      What share of a device's window did the profiler spend on its own work in that process, and how much of it
+              could have kept the device waiting?
     Decides   |union of buffer flushes, instrumentation and resource handling| inside the window / window; fires at
-              `share`. Driver work that the profiler merely reports (command buffer full, module loading, JIT) is the
-              program's own and does not count.
-    Matters   Time that only exists while profiling must not be optimised.
+              `share`, or when the part of it in which the device idles reaches `idle_share`. Driver work that the
+              profiler merely reports (command buffer full, module loading, JIT) is the program's own and does not
+              count. Only rows that the profiler recorded count: what it costs to record each call is in no trace.
+    Matters   Time that only exists while profiling must not be optimised; idle time that coincides with it may be the
+              profiler's, and on the launching thread in its host-late time it is.
     Do        Profile fewer kinds of events, or a shorter stretch after warming up.
     Refute    Time the program without the profiler: if it takes as long, this cost was hidden.
     """
-    cost = trace.overhead_of(device.process_id, "profiler") & device.window
-    share = device.share(cost)
-    if share < limits["share"]:
+    overhead = trace.overhead_of(device.process_id, "profiler")
+    account = trace.idle_of(device)
+    cost = overhead.union() & device.window
+    in_idle = cost & account.idle
+    if device.share(cost) < limits["share"] and device.share(in_idle) < limits["idle_share"]:
         yield Clear(subject_of(device))
         return
+    starving_ns = sum(
+        (late & overhead.union(overhead.thread_id == thread)).measure_ns
+        for thread, late in account.host_late_of.items()
+    )
     sql = queries.profiler_overheads(device)
-    formula = "union of its overhead rows, cut to the window"
     yield Finding(
         title="The profiler takes a visible part of the window",
-        claim=f"{units.time(cost.measure_ns)} ({units.share(share)}) of the window the profiler flushed buffers or "
-        "instrumented code in this process.",
+        claim=f"For {units.time(cost.measure_ns)} ({units.share(device.share(cost))} of the window) the profiler "
+        "flushed buffers or instrumented code in this process. Meanwhile the device idles for "
+        f"{units.time(in_idle.measure_ns)}, which may be the profiler's doing; for {units.time(starving_ns)} of that "
+        "the profiler held up the very thread that the device waited for.",
         subject=subject_of(device),
-        share=share,
+        share=device.share(cost),
         level="info",
         counterfactual="Without the profiler the run would be up to this much shorter: no gain for the program.",
-        evidence=[Evidence("profiler's own work", cost.measure_ns, "ns", formula, sql)],
+        evidence=[
+            Evidence(
+                "profiler's own work", cost.measure_ns, "ns", "union of its overhead rows, cut to the window", sql
+            ),
+            Evidence(
+                "while the device idles", in_idle.measure_ns, "ns", "that union within the device's idle time", sql
+            ),
+            Evidence(
+                "on the thread waited for", starving_ns, "ns", "a launching thread's rows in its host-late time", sql
+            ),
+            *_by_kind(trace, device, overhead, sql),
+        ],
         refute="Time the program without the profiler: if it takes as long, this cost was hidden.",
         next=["Capture fewer kinds of events, or a shorter stretch after warming up."],
         extent=cost,
@@ -176,6 +199,17 @@ def _on_graphs(device: DeviceTimeline, n_unrecorded: int, n_recorded: int, n_who
             f"({units.time(whole)}), are one row each: gaps between their nodes count as busy, and the tables of "
             "kernels lack what ran inside."
         )
+
+
+def _by_kind(trace: Trace, device: DeviceTimeline, overhead: Overhead, sql: str) -> Iterator[Evidence]:
+    """What the profiler did, as it names it, longest first."""
+    times = {
+        trace.names.get(name_id, "not named"): overhead.union(overhead.name_id == name_id) & device.window
+        for name_id in np.unique(overhead.name_id).tolist()
+    }
+    for name, time in sorted(times.items(), key=lambda item: (-item[1].measure_ns, item[0])):
+        if time:
+            yield Evidence(f"profiler: {name}", time.measure_ns, "ns", "union of these rows, cut to the window", sql)
 
 
 _MESSAGES = "SELECT text FROM diagnostic WHERE source_id = ? AND severity IN ('warning', 'error') ORDER BY rowid"

@@ -27,7 +27,7 @@ SUBJECTS = (
     "memory", "unified_memory",
     "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion",
-    "steps", "host", "samples",
+    "steps", "host", "samples", "locks", "cores", "upkeep",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -79,7 +79,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
                     startup = trace.startup_of(device)
                     yield from (told_apart(answer, startup) for answer in decide(trace, device, limits))
                 else:
-                    yield CannotTell(subject_of(device), _TOO_FEW.format(n=len(device.ops)))
+                    yield CannotTell(subject_of(device), TOO_FEW.format(n=len(device.ops)))
 
         _register(rule_id, ("gpu", *needs), decide_all, decide.__doc__)
         return decide
@@ -87,7 +87,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
     return register
 
 
-_TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
+TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
 
 
 def _register(

@@ -87,6 +87,30 @@ FACTS = {
         "nsys profile --sample=process-tree",
         "torch.profiler takes none; `with_stack=True` records Python functions, py-spy samples them",
     ),
+    "lock_wait": Fact(
+        "waits for locks",
+        ("os_call", "cpu_sample"),
+        "nsys profile --trace=osrt",
+        "torch.profiler records none; nsys profile --trace=osrt does",
+    ),
+    "gil": Fact(
+        "waits for Python's GIL",
+        ("nvtx", "os_call", "cpu_sample"),
+        "nsys profile --trace=python-gil,osrt",
+        "torch.profiler records none; nsys profile --trace=python-gil does, and py-spy record --gil shows who holds it",
+    ),
+    "host_code": Fact(
+        "samples and ranges of the host",
+        ("cpu_sample", "nvtx", "operator", "python", "annotation"),
+        "nsys profile --sample=process-tree",
+        "torch.profiler with ProfilerActivity.CPU and `with_stack=True`",
+    ),
+    "sched": Fact(
+        "context switches",
+        ("sched",),
+        "nsys profile --cpuctxsw=process-tree",
+        "torch.profiler records none; nsys profile --cpuctxsw=process-tree does",
+    ),
     "overhead": Fact(
         "profiler overheads",
         ("overhead",),

@@ -62,7 +62,8 @@ def graph_launches(device: DeviceTimeline) -> str:
 
 def profiler_overheads(device: DeviceTimeline) -> str:
     return (
-        "SELECT o.thread_id, o.start_ns, o.end_ns FROM overhead o JOIN thread t ON t.id = o.thread_id "
+        "SELECT o.thread_id, o.start_ns, o.end_ns, n.text FROM overhead o JOIN thread t ON t.id = o.thread_id "
+        "LEFT JOIN name n ON n.id = o.name_id "
         f"WHERE o.source_id = {device.source_id:d} AND t.process_id = {device.process_id:d} AND o.kind = 'profiler' "
         f"AND o.end_ns > {device.start_ns:d} AND o.start_ns < {device.end_ns:d} ORDER BY o.start_ns"
     )

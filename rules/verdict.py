@@ -9,7 +9,15 @@ from diag.rules.finding import Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
-EXPLAIN_IDLE = ("launch.bound", "sync.drain")
+EXPLAIN_IDLE = (
+    "launch.bound",
+    "sync.drain",
+    "host.locks",
+    "host.gil",
+    "host.oversubscription",
+    "host.page_faults",
+    "host.gc",
+)
 """Rules that name one cause of what idle.gpu finds."""
 
 

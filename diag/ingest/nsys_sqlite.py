@@ -79,7 +79,7 @@ _NAME_COLUMNS = {
     "module": (nsys.OS_STACK, nsys.SAMPLE_STACK),
 }
 
-_TRANSLATED_LABELS = ("copy_kind", "sync_kind", "overhead_kind", "memory_operation")
+_TRANSLATED_LABELS = ("copy_kind", "sync_kind", "overhead_kind", "memory_operation", "thread_state", "thread_block")
 _PLAIN_LABELS = {
     "memory": "ENUM_CUDA_MEM_KIND",
     "migration_cause": "ENUM_CUDA_UNIF_MEM_MIGRATION",
@@ -240,8 +240,11 @@ class _Import:
         self._make_map("sync_kind", {k: nsys.SYNC_KINDS.get(label, label.lower()) for k, label in syncs.items()})
         self._make_map("overhead_kind", {k: nsys.OVERHEAD_KINDS.get(v, "unknown") for k, v in overheads.items()})
         operations = self.export.labels("ENUM_CUDA_DEV_MEM_EVENT_OPER")
-        known = {k: nsys.MEMORY_OPERATIONS[v] for k, v in operations.items() if v in nsys.MEMORY_OPERATIONS}
-        self._make_map("memory_operation", known)
+        self._make_map("memory_operation", _translated(operations, nsys.MEMORY_OPERATIONS))
+        states = self.export.labels("ENUM_SAMPLING_THREAD_STATE")
+        self._make_map("thread_state", _translated(states, nsys.SCHED_STATES))
+        blocks = self.export.labels("ENUM_SCHEDULING_THREAD_BLOCK")
+        self._make_map("thread_block", {k: "runnable" for k, label in blocks.items() if label in nsys.PREEMPTED})
         for name, enum in _PLAIN_LABELS.items():
             self._make_map(name, {k: label.lower() for k, label in self.export.labels(enum).items()})
 
@@ -429,6 +432,11 @@ def mig_instance(uuid: str | None, name: str | None) -> str | None:
 
 
 _MIG_PROFILE = re.compile(r"\bMIG (\d+g\.\d+gb\S*)", re.IGNORECASE)
+
+
+def _translated(labels: Mapping[int, str], words: Mapping[str, str]) -> dict[int, str]:
+    """Our word for each value whose label has one."""
+    return {value: words[label] for value, label in labels.items() if label in words}
 
 
 def _global_pid(global_tid: int) -> int:

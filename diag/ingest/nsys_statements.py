@@ -315,11 +315,15 @@ SAMPLES = """
      WHERE {is_instant}
 """
 
+# Why a thread left its core is told by its state, on some systems by what it is blocked on; often by neither.
 SCHED = """
-    INSERT INTO sched (source_id, thread_id, time_ns, cpu, is_in)
-    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0
+    INSERT INTO sched (source_id, thread_id, time_ns, cpu, is_in, state)
+    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), COALESCE(CAST({isSchedIn} AS INTEGER), 0) <> 0,
+           CASE WHEN COALESCE(CAST({isSchedIn} AS INTEGER), 0) = 0 THEN COALESCE(b.value, s.value) END
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
+      LEFT JOIN map_thread_state s ON s.key = {threadState}
+      LEFT JOIN map_thread_block b ON b.key = {threadBlock}
      WHERE {is_instant}
 """
 
@@ -340,7 +344,8 @@ NSYS_OVERHEAD = """
            CASE WHEN k.value IS NOT NULL AND k.value <> 'unknown' THEN k.value
                 WHEN name.text LIKE '%buffer flush%' OR name.text LIKE '%profiling data flush%'
                   OR name.text LIKE '%instrumentation%' OR name.text LIKE '%resource%'
-                  OR name.text LIKE '%profiling initialization%' THEN 'profiler'
+                  OR name.text LIKE '%profiling initialization%' OR name.text LIKE '%TLS allocation%'
+                  OR name.text LIKE '%chunk allocation%' THEN 'profiler'
                 WHEN name.text LIKE '%driver compiler%' THEN 'jit'
                 WHEN name.text LIKE '%command buffer full%' THEN 'command buffer full'
                 WHEN name.text LIKE '%module loading%' THEN 'module loading'

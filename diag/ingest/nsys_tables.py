@@ -80,6 +80,17 @@ OVERHEAD_KINDS = {
     "Lazy function loading (CUDA)": "lazy loading",
     "Command buffer full (CUDA)": "command buffer full",
 }
+SCHED_STATES = {
+    "Running": "runnable",
+    "Interruptible": "blocked",
+    "Uninterruptible": "blocked",
+    "Stopped": "blocked",
+    "Terminated": "blocked",
+    "Waiting": "blocked",
+}
+"""What the state of a thread that leaves its core means; the other states leave it open."""
+PREEMPTED = ("DispatchInt", "Preempted", "QuantumEnd", "YieldExecution", "ReadyToRun", "DeferredPreempt")
+"""What a thread is "blocked" on that could go on running."""
 
 DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
     "ENUM_CUDA_MEMCPY_OPER": dict(enumerate(COPY_KINDS)),
@@ -105,6 +116,22 @@ DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
         6: "Runtime module loading (CUDA)",
         7: "Lazy function loading (CUDA)",
         8: "Command buffer full (CUDA)",
+    },
+    "ENUM_SAMPLING_THREAD_STATE": dict(
+        enumerate(
+            (
+                *("Unknown", "Running", "Interruptible", "Uninterruptible", "Stopped", "Terminated"),
+                *("Unscheduled", "Waiting", "OS runtime", "Initialized", "Transition"),
+            )
+        )
+    ),
+    "ENUM_SCHEDULING_THREAD_BLOCK": {
+        42: "QuantumEnd",
+        43: "DispatchInt",
+        44: "Preempted",
+        45: "YieldExecution",
+        49: "ReadyToRun",
+        51: "DeferredPreempt",
     },
     "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": dict(enumerate(("Unknown", "Info", "Warning", "Error", "Verbose"))),
     "ENUM_NSYS_EVENT_TYPE": {

@@ -331,7 +331,8 @@ CREATE TABLE sched (                       -- context switches
     thread_id  INTEGER NOT NULL,
     time_ns    INTEGER NOT NULL,
     cpu        INTEGER,
-    is_in      INTEGER NOT NULL            -- 1: the thread starts running, 0: it stops
+    is_in      INTEGER NOT NULL,           -- 1: the thread starts running, 0: it stops
+    state      TEXT                        -- how it stops: 'runnable' (preempted) | 'blocked'; NULL where the file is silent
 ) STRICT;
 
 CREATE TABLE cpu_sample (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,13 @@ class OsCalls:
     start_ns: Times
     end_ns: Times
     name_id: Index
+    stack_id: Index  # or NONE: only calls longer than the profiler's threshold have a stack
+
+    def select(self, selection: NDArray[np.bool_]) -> OsCalls:
+        return OsCalls(*(getattr(self, field.name)[selection] for field in fields(self)))
+
+    def union(self) -> Intervals:
+        return Intervals.union_of(self.start_ns, self.end_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +45,45 @@ class Samples:
     stack_id: Index
 
 
+RUNNABLE, BLOCKED = 1, 0
+"""How a thread leaves its core: preempted, or because it waits for something. NONE where the file is silent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Switches:
+    """Context switches of one thread, sorted by time."""
+
+    time_ns: Times
+    is_in: Index
+    cpu: Index
+    state: Index  # of a switch out: RUNNABLE, BLOCKED or NONE
+
+    def off_cpu(self, state: int | None = None) -> Intervals:
+        """Time off a core, from each switch out (into that state) to the next switch in."""
+        out = self.is_in == 0
+        return self._until_next(out if state is None else out & (self.state == state))
+
+    def on_cpu(self, cpu: int) -> Intervals:
+        """Time on that core, from each switch in to the next switch out."""
+        return self._until_next((self.is_in == 1) & (self.cpu == cpu))
+
+    def _until_next(self, which: NDArray[np.bool_]) -> Intervals:
+        at = np.flatnonzero(which)
+        following = np.append(self.time_ns, np.iinfo(np.int64).max)[at + 1]
+        return Intervals.union_of(self.time_ns[at], following)
+
+
+@dataclass(frozen=True, eq=False)
+class GilStates:
+    """When a thread waited for Python's global interpreter lock and when it held it, as traced (nsys python-gil)."""
+
+    waiting: Intervals
+    holding: Intervals
+
+
 @dataclass(frozen=True, eq=False)
 class HostThread:
-    """Everything captured of one thread. `off_cpu` is None when context switches were not captured."""
+    """Everything captured of one thread. `switches` is None when context switches were not captured, `gil` likewise."""
 
     thread_id: int
     process_id: int
@@ -51,10 +94,15 @@ class HostThread:
     all_ranges: Ranges
     calls: Calls
     os_calls: OsCalls
-    off_cpu: Intervals | None
+    switches: Switches | None
     samples: Samples
+    gil: GilStates | None
     blocking_copies: Intervals = field(default_factory=Intervals.empty)
     """Time inside calls, asynchronous ones by name, whose copies from or to pageable memory keep the thread."""
+
+    @cached_property
+    def off_cpu(self) -> Intervals | None:
+        return None if self.switches is None else self.switches.off_cpu()
 
     @cached_property
     def ranges(self) -> Ranges:
@@ -101,7 +149,7 @@ class HostThread:
 
     @cached_property
     def in_os(self) -> Intervals:
-        return Intervals.union_of(self.os_calls.start_ns, self.os_calls.end_ns)
+        return self.os_calls.union()
 
     @cached_property
     def recorded(self) -> Intervals:
@@ -128,10 +176,3 @@ def states_within(thread: HostThread, when: Intervals) -> ThreadStates:
     rest = rest - cuda_call
     os_call = rest & thread.in_os
     return ThreadStates(off_cpu, cuda_call, os_call, rest - os_call)
-
-
-def off_cpu_from_switches(times_ns: Times, is_in: Index) -> Intervals:
-    """Time off a core from a thread's context switches in time order: from each switch out to the next switch in."""
-    out = np.flatnonzero(is_in == 0)
-    following = np.append(times_ns, np.iinfo(np.int64).max)[out + 1]
-    return Intervals.union_of(times_ns[out], following)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from diag.timeline.dependencies import Dependencies, EventWaits, dependencies_of
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.graphs import GRAPH_LAUNCH, capturing
-from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
+from diag.timeline.host import GilStates, HostThread, Index, OsCalls, Samples, Switches
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times, union_of_all
 from diag.timeline.naming import where_named
@@ -40,6 +41,23 @@ def _hardware(uuid: str | None, name: str | None, mig_instance: str | None) -> H
     if mig_instance is not None and "MIG" not in (name or ""):
         name = f"{name or 'GPU'} (MIG {mig_instance.removeprefix('MIG-')})"
     return Hardware(uuid, name, mig_instance)
+
+
+WAITING_FOR_GIL, HOLDING_GIL = "Waiting for GIL", "Holding GIL"
+"""Ranges of the NVTX domain 'GIL Trace', in which nsys (--trace=python-gil) records the states of Python threads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overhead:
+    """Overhead rows of one process in parallel arrays, sorted by start."""
+
+    start_ns: Times
+    end_ns: Times
+    thread_id: Index
+    name_id: Index  # or NONE
+
+    def union(self, which: NDArray[np.bool_] | slice = slice(None)) -> Intervals:
+        return Intervals.union_of(self.start_ns[which], self.end_ns[which])
 
 
 class Trace:
@@ -284,23 +302,25 @@ class Trace:
     def threads(self) -> Mapping[int, HostThread]:
         """Every thread of the source that has events, by thread id."""
         rows = self.case.rows(_THREADS, (self.source.id,))
-        return {
-            row["id"]: HostThread(
-                thread_id=row["id"],
-                process_id=row["process_id"],
-                tid=row["tid"],
-                name=row["name"],
-                names=self.names,
-                patterns=self.patterns,
-                all_ranges=self._ranges_of(row["id"]),
-                calls=self._calls_of_thread(row["process_id"], row["id"]),
-                os_calls=self._os_calls_of(row["id"]),
-                off_cpu=self._off_cpu_of(row["id"]),
-                samples=self._samples_of(row["id"]),
-                blocking_copies=self._blocking_copies_of(row["process_id"], row["id"]),
-            )
-            for row in rows
-        }
+        return {row["id"]: self._thread(row["id"], row["process_id"], row["tid"], row["name"]) for row in rows}
+
+    def _thread(self, thread_id: int, process_id: int, tid: int, name: str | None) -> HostThread:
+        ranges, gil = self._without_gil(self._ranges_of(thread_id))
+        return HostThread(
+            thread_id=thread_id,
+            process_id=process_id,
+            tid=tid,
+            name=name,
+            names=self.names,
+            patterns=self.patterns,
+            all_ranges=ranges,
+            calls=self._calls_of_thread(process_id, thread_id),
+            os_calls=self._os_calls_of(thread_id),
+            switches=self._switches_of(thread_id),
+            samples=self._samples_of(thread_id),
+            gil=gil,
+            blocking_copies=self._blocking_copies_of(process_id, thread_id),
+        )
 
     @cached_property
     def main_thread(self) -> int | None:
@@ -324,15 +344,16 @@ class Trace:
         """pid and name of a thread's process."""
         return self._processes[self.threads[thread_id].process_id]
 
-    def overhead_of(self, process_id: int, kind: str) -> Intervals:
-        """Union of a process' overhead rows of one kind."""
-        return Intervals.union_of(*self.overhead_rows(process_id, kind))
-
     def overhead_rows(self, process_id: int, kind: str) -> tuple[Times, Times]:
         """Starts and ends of a process' overhead rows of one kind, by start."""
+        overhead = self.overhead_of(process_id, kind)
+        return overhead.start_ns, overhead.end_ns
+
+    def overhead_of(self, process_id: int, kind: str) -> Overhead:
+        """A process' overhead rows of one kind, by start."""
         rows = self.case.db.execute(_OVERHEAD, (self.source.id, process_id, kind)).fetchall()
-        times_ns = np.array(rows, np.int64).reshape(-1, 2)
-        return times_ns[:, 0], times_ns[:, 1]
+        columns = np.array(rows, np.int64).reshape(-1, 4)
+        return Overhead(*(columns[:, i] for i in range(4)))
 
     def overhead_on(self, thread_id: int, *kinds: str) -> Intervals:
         """Union of a thread's overhead rows of some kinds."""
@@ -357,19 +378,33 @@ class Trace:
         first, stop = np.searchsorted(self.ranges.thread_id, [thread_id, thread_id + 1])
         return self.ranges.select(slice(first, stop))
 
+    def _without_gil(self, ranges: Ranges) -> tuple[Ranges, GilStates | None]:
+        """The ranges of a thread without those that only say whether it had the GIL, and what these say."""
+        if not self._gil_names:
+            return ranges, None
+        of = [ranges.name_id == self._gil_names.get(text, gpu_work.NONE) for text in (WAITING_FOR_GIL, HOLDING_GIL)]
+        waiting, holding = (Intervals.union_of(ranges.start_ns[which], ranges.end_ns[which]) for which in of)
+        return ranges.select(~(of[0] | of[1])), GilStates(waiting, holding)
+
+    @cached_property
+    def _gil_names(self) -> Mapping[str, int]:
+        """Ids of the names that nsys gives to a thread's states of the GIL; none when they were not traced."""
+        ids = {row["text"]: row["id"] for row in self.case.rows(_GIL_NAMES, (WAITING_FOR_GIL, HOLDING_GIL))}
+        return ids if ids and np.isin(self.ranges.name_id, list(ids.values())).any() else {}
+
     def _os_calls_of(self, thread_id: int) -> OsCalls:
         columns = _rows_of(self._os_calls, thread_id)
-        return OsCalls(columns["start_ns"], columns["end_ns"], columns["name_id"])
+        return OsCalls(columns["start_ns"], columns["end_ns"], columns["name_id"], columns["stack_id"])
 
     def _samples_of(self, thread_id: int) -> Samples:
         columns = _rows_of(self._samples, thread_id)
         return Samples(columns["time_ns"], columns["stack_id"])
 
-    def _off_cpu_of(self, thread_id: int) -> Intervals | None:
+    def _switches_of(self, thread_id: int) -> Switches | None:
         if not self.source.has("sched"):
             return None
         columns = _rows_of(self._switches, thread_id)
-        return off_cpu_from_switches(columns["time_ns"], columns["is_in"])
+        return Switches(columns["time_ns"], columns["is_in"], columns["cpu"], columns["state"])
 
     @cached_property
     def _os_calls(self) -> dict[str, Index]:
@@ -416,16 +451,21 @@ _THREADS = """
      ORDER BY t.id
 """
 _CONTEXTS = "SELECT context FROM context WHERE process_id = ? AND device = ?"
-_OS_CALLS_COLUMNS = {"thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8"}
+_GIL_NAMES = "SELECT id, text FROM name WHERE text IN (?, ?)"
+_OS_CALLS_COLUMNS = {"thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8", "stack_id": "i8"}
 _OS_CALLS = """
-    SELECT thread_id, start_ns, end_ns, name_id
+    SELECT thread_id, start_ns, end_ns, name_id, COALESCE(stack_id, -1) AS stack_id
       FROM os_call
      WHERE source_id = {source_id:d}
      ORDER BY thread_id, start_ns, end_ns DESC
 """
-_SWITCHES_COLUMNS = {"thread_id": "i8", "time_ns": "i8", "is_in": "i8"}
+_SWITCHES_COLUMNS = {"thread_id": "i8", "time_ns": "i8", "is_in": "i8", "cpu": "i8", "state": "i8"}
 _SWITCHES = """
-    SELECT thread_id, time_ns, is_in FROM sched WHERE source_id = {source_id:d} ORDER BY thread_id, time_ns
+    SELECT thread_id, time_ns, is_in, COALESCE(cpu, -1) AS cpu,
+           CASE state WHEN 'runnable' THEN 1 WHEN 'blocked' THEN 0 ELSE -1 END AS state
+      FROM sched
+     WHERE source_id = {source_id:d}
+     ORDER BY thread_id, time_ns
 """
 _SAMPLES_COLUMNS = {"thread_id": "i8", "time_ns": "i8", "stack_id": "i8"}
 _SAMPLES = """
@@ -441,7 +481,7 @@ _OVERHEAD_ON = """
      ORDER BY start_ns
 """
 _OVERHEAD = """
-    SELECT o.start_ns, o.end_ns
+    SELECT o.start_ns, o.end_ns, o.thread_id, COALESCE(o.name_id, -1)
       FROM overhead o JOIN thread t ON t.id = o.thread_id
      WHERE o.source_id = ? AND t.process_id = ? AND o.kind = ?
      ORDER BY o.start_ns

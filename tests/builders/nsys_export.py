@@ -71,10 +71,12 @@ class NsysExport:
         self.rows.setdefault(table, []).append(row)
 
     def insert_stack(self, table: str, stack: int, *frames: str) -> None:
-        """A call chain, leaf first."""
-        for depth, symbol in enumerate(frames):
-            names = {"symbol": self.string(symbol), "module": self.string("/usr/bin/python3")}
-            self.insert(table, id=stack, stackDepth=depth, kernelMode=0, **names)
+        """A call chain, leaf first. A frame of the kernel ends with `[k]`, as perf marks it."""
+        for depth, frame in enumerate(frames):
+            symbol, is_kernel = frame.removesuffix(" [k]"), frame.endswith(" [k]")
+            module = "[kernel.kallsyms]" if is_kernel else "/usr/bin/python3"
+            names = {"symbol": self.string(symbol), "module": self.string(module)}
+            self.insert(table, id=stack, stackDepth=depth, kernelMode=int(is_kernel), **names)
 
     def string(self, text: str | bytes) -> int:
         """The id of a text in StringIds."""
@@ -383,7 +385,8 @@ class Thread:
     def overhead(self, label: str, start: int, end: int) -> None:
         """What CUPTI says that the driver or the profiler spent."""
         code = self.export.code("ENUM_CUPTI_OVERHEAD_TYPE", label)
-        self._add("CUPTI_ACTIVITY_KIND_OVERHEAD", start=start, end=end, overheadType=code)
+        names = {"nameId": self.export.string(label.partition(" (")[0]), "overheadType": code}
+        self._add("CUPTI_ACTIVITY_KIND_OVERHEAD", start=start, end=end, **names)
 
     def profiler_overhead(self, name: str, start: int, end: int, label: str = "Undefined") -> None:
         """What nsys says that it spent; old versions tell the cause by name alone."""
@@ -445,17 +448,36 @@ class Thread:
 
     # ---- operating system ----------------------------------------------------------------------------------------
 
-    def os_call(self, name: str, start: int, end: int, *, nesting: int = 0, stack: int = 0) -> None:
+    def os_call(self, name: str, start: int, end: int, *frames: str, nesting: int = 0, stack: int = 0) -> None:
+        """An OS runtime call, with the frames of its stack (leaf first) or the id of a stack, if it has one."""
         name_id = self.export.string(name)
+        if frames:
+            stack = len(self.export.rows.get("OSRT_CALLCHAINS", ())) + 1
+            self.export.insert_stack("OSRT_CALLCHAINS", stack, *frames)
         self._add("OSRT_API", start=start, end=end, nameId=name_id, nestingLevel=nesting, callchainId=stack)
 
-    def off_cpu(self, start: int, end: int) -> None:
-        """Two context switches: the thread leaves its core and comes back."""
-        self.switch(start, is_in=False)
-        self.switch(end, is_in=True)
+    def off_cpu(self, start: int, end: int, *, cpu: int = 0, state: str = "Unknown") -> None:
+        """Two context switches: the thread leaves its core and comes back to it."""
+        self.switch(start, is_in=False, cpu=cpu, state=state)
+        self.switch(end, is_in=True, cpu=cpu)
 
-    def switch(self, at: int, *, is_in: bool) -> None:
-        self._add("SCHED_EVENTS", start=at, isSchedIn=int(is_in))
+    def on_cpu(self, start: int, end: int, *, cpu: int = 0) -> None:
+        """Two context switches: the thread gets a core and leaves it."""
+        self.switch(start, is_in=True, cpu=cpu)
+        self.switch(end, is_in=False, cpu=cpu)
+
+    def switch(
+        self, at: int, *, is_in: bool, cpu: int = 0, state: str = "Unknown", blocked_on: str | None = None
+    ) -> None:
+        """A context switch. Real exports say 'Unknown' of every state where the system tells none."""
+        self._add(
+            "SCHED_EVENTS",
+            start=at,
+            cpu=cpu,
+            isSchedIn=int(is_in),
+            threadState=self.export.code("ENUM_SAMPLING_THREAD_STATE", state),
+            threadBlock=blocked_on and self.export.code("ENUM_SCHEDULING_THREAD_BLOCK", blocked_on),
+        )
 
     def sample(self, at: int, *frames: str) -> None:
         """A sampled stack, leaf first."""

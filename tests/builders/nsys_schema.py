@@ -134,6 +134,15 @@ ENUMS: Mapping[str, Mapping[int, str]] = {
         8: "Command buffer full (CUDA)",
     },
     "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": {0: "Unknown", 1: "Info", 2: "Warning", 3: "Error", 4: "Verbose"},
+    "ENUM_SAMPLING_THREAD_STATE": {
+        0: "Unknown",
+        1: "Running",
+        2: "Interruptible",
+        3: "Uninterruptible",
+        6: "Unscheduled",
+        7: "Waiting",
+    },
+    "ENUM_SCHEDULING_THREAD_BLOCK": {0: "NonBlocked", 1: "Unknown", 6: "Mutex", 44: "Preempted"},
     "ENUM_NSYS_EVENT_TYPE": {
         33: "NvtxCategory",
         34: "NvtxMark",

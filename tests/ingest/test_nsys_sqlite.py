@@ -720,3 +720,43 @@ def test_the_synthetic_mark_does_not_hide_the_tool(tmp_path: Path) -> None:
     with imported(small(), tmp_path) as case:
         (source,) = case.sources
     assert (source.kind, source.tool, source.time_resolution_ns) == ("nsys-sqlite", "NVIDIA Nsight Systems", 1)
+
+
+@pytest.mark.parametrize(
+    ("thread_state", "blocked_on", "state"),
+    [
+        ("Running", None, "runnable"),
+        ("Interruptible", None, "blocked"),
+        ("Uninterruptible", None, "blocked"),
+        ("Waiting", None, "blocked"),
+        ("Waiting", "Preempted", "runnable"),
+        ("Waiting", "Mutex", "blocked"),
+        ("Unscheduled", None, None),
+        ("Unknown", None, None),
+    ],
+)
+def test_how_a_thread_leaves_its_core(
+    tmp_path: Path, thread_state: str, blocked_on: str | None, state: str | None
+) -> None:
+    export = NsysExport()
+    thread = export.process().thread()
+    thread.switch(10, is_in=False, state=thread_state, blocked_on=blocked_on)
+    thread.switch(20, is_in=True, state="Running")
+    with imported(export, tmp_path) as case:
+        rows = case.db.execute("SELECT is_in, state FROM sched ORDER BY time_ns").fetchall()
+    assert [tuple(row) for row in rows] == [(0, state), (1, None)]
+
+
+def test_states_of_the_gil_are_no_code(tmp_path: Path) -> None:
+    export = NsysExport()
+    thread = export.process().thread()
+    thread.domain(1, "GIL Trace")
+    thread.range("Waiting for GIL", 0, 10, domain=1, by_id=True)
+    thread.range("Holding GIL", 10, 30, domain=1, by_id=True)
+    thread.range("step", 5, 25)
+    with imported(export, tmp_path) as case:
+        (host,) = Trace(case, case.sources[0]).threads.values()
+        assert host.range_patterns == ["step"]
+        assert host.gil is not None
+        assert list(host.gil.waiting) == [(0, 10)]
+        assert list(host.gil.holding) == [(10, 30)]

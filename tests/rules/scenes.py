@@ -26,6 +26,18 @@ def starved(n: int = 10) -> Scene:
     return scene
 
 
+US = 1000
+
+
+def starved_for_long(n: int = 10) -> Scene:
+    """`starved` in microseconds: the host is late from 80 to 95 us of every 100 us, nine times, in a window of 980."""
+    scene = Scene()
+    for i in range(n):
+        start = 100 * i * US
+        scene.main.launch(scene.gpu, called=start - 5 * US, start=start, end=start + 80 * US)
+    return scene
+
+
 def fed(n: int = 10) -> Scene:
     """n kernels of 100, back to back, all launched before the second one starts: never idle."""
     scene = Scene()

@@ -130,6 +130,35 @@ def test_cost_is_a_union_cut_to_the_window(ask: Ask) -> None:
     assert (finding.severity, finding.recoverable_ns) == ("info", None)
 
 
+def test_cost_is_told_by_kind_and_by_what_the_device_did_meanwhile(ask: Ask) -> None:
+    """Of each period of 100 the device idles from 80 on, the host being late until 95."""
+    scene = starved()
+    scene.main.overhead("Buffer flush (Profiler)", 70, 90)
+    scene.main.overhead("Instrumentation (Profiler)", 180, 198)
+    scene.main.process.thread(101).overhead("Buffer flush (Profiler)", 280, 300)
+    finding = only_finding(ask("capture.profiler_cost", scene.export))
+    found = figures(finding)
+    assert found["profiler's own work"] == 20 + 18 + 20
+    assert found["while the device idles"] == 10 + 18 + 20
+    assert found["on the thread waited for"] == 10 + 15
+    assert found["profiler: Buffer flush"] == 20 + 20
+    assert found["profiler: Instrumentation"] == 18
+
+
+def test_little_cost_matters_where_the_device_idles(ask: Ask) -> None:
+    """Two hundredths of the window are little, but idle time."""
+    busy, idle = starved(), starved()
+    busy.main.overhead("Buffer flush (Profiler)", 0, 20)
+    idle.main.overhead("Buffer flush (Profiler)", 80, 100)
+    assert not any(isinstance(answer, Finding) for answer in ask("capture.profiler_cost", busy.export))
+    assert figures(only_finding(ask("capture.profiler_cost", idle.export)))["while the device idles"] == 20
+
+
+def test_cost_outside_the_window_is_none(ask: Ask) -> None:
+    (answer,) = ask("capture.profiler_cost", with_overhead("Buffer flush (Profiler)", (-500, 0), (1000, 5000)))
+    assert isinstance(answer, Clear)
+
+
 def test_old_exports_name_the_profilers_work(ask: Ask) -> None:
     scene = fed()
     scene.main.profiler_overhead("CUDA profiling data flush overhead", 100, 200)
@@ -148,8 +177,8 @@ def test_the_rows_behind_the_capture_can_be_looked_at(ask: Ask, query: Query) ->
     unseen = with_unseen_launches(5)
     assert len(query(unseen, only_finding(ask("capture.coverage", unseen)).evidence[0])) == 5
     costly = with_overhead("Buffer flush (Profiler)", (100, 150), (5000, 5100))
-    (cost,) = only_finding(ask("capture.profiler_cost", costly)).evidence
-    assert [row[1:] for row in query(costly, cost)] == [(100, 150)]
+    cost = only_finding(ask("capture.profiler_cost", costly)).evidence[0]
+    assert [row[1:] for row in query(costly, cost)] == [(100, 150, "Buffer flush")]
 
 
 def test_what_is_missing_is_said(ask: Ask) -> None:
