@@ -75,5 +75,11 @@ FACTS = {
         "nsys profile --trace=cuda",
         "torch.profiler with ProfilerActivity.CUDA",
     ),
+    "gpu_metrics": Fact(
+        "GPU metrics",
+        ("gpu_metrics",),
+        "nsys profile --gpu-metrics-devices=all",
+        "torch.profiler samples none; nsys profile --gpu-metrics-devices=all does",
+    ),
     "diagnostic": Fact("the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them"),
 }

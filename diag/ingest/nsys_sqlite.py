@@ -16,6 +16,7 @@ from diag.errors import InputError
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
+from diag.ingest.nsys_counters import read_counters
 from diag.ingest.nsys_nvtx import read_nvtx
 from diag.ingest.nsys_tables import Export, as_text
 from diag.store.case import Case
@@ -116,6 +117,8 @@ class _Import:
         self._copy_host_events(capture.get("CAPTURE_EVENT_TYPE", []))
         self._copy_overhead()
         self._copy_diagnostics()
+        self.progress(f"{self.file.path.name}: metrics")
+        self.capabilities |= read_counters(self.export, self.case, self.source_id, self.notes)
         self.progress(f"{self.file.path.name}: NVTX ranges")
         self.capabilities["nvtx"] = read_nvtx(self.export, self.file, self.case, self.source_id, self.notes)
         self.capabilities |= {"operator": None, "python": None, "annotation": None, "shapes": None}

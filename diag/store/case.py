@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
@@ -126,7 +126,7 @@ class Case:
         return None if row is None else row[0]
 
     def arrays(self, sql: str, dtypes: Mapping[str, str]) -> Arrays:
-        """Columns of a query whose every value is an integer and not NULL, as arrays of the given NumPy types."""
+        """Columns of a query whose every value is a number and not NULL, as arrays of the given NumPy types."""
         return columns.arrays(self.path, sql, dtypes, mode=self.mode)
 
     def frame(self, table: str) -> pandas.DataFrame:

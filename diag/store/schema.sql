@@ -229,6 +229,21 @@ CREATE TABLE overhead (                    -- time that is not the program's own
     name_id     INTEGER
 ) STRICT;
 
+CREATE TABLE counter_series (              -- one metric that was sampled over time
+    id         INTEGER PRIMARY KEY,
+    source_id  INTEGER NOT NULL REFERENCES source (id),
+    device     INTEGER,                    -- device.gpu_index; NULL: not of a GPU
+    nic        TEXT,                       -- network card or switch, with its port: 'mlx5_0 port 1'
+    name_id    INTEGER NOT NULL REFERENCES name (id),
+    unit       TEXT                        -- in the tool's words, '%' or 'bytes/ms'; NULL: it does not say
+) STRICT;
+
+CREATE TABLE counter (                     -- its samples; sampling may start before the session: times may be negative
+    series_id  INTEGER NOT NULL,           -- counter_series.id
+    time_ns    INTEGER NOT NULL,
+    value      REAL NOT NULL               -- holds until the next sample of the series
+) STRICT;
+
 CREATE TABLE diagnostic (                  -- what the profiler said about its own work
     source_id   INTEGER NOT NULL,
     time_ns     INTEGER,

@@ -9,6 +9,7 @@ import numpy as np
 
 from diag.store.case import Case, Source
 from diag.timeline import gpu_work
+from diag.timeline.counters import Counters
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from_switches
@@ -155,6 +156,10 @@ class Trace:
         if key not in self._idle:
             self._idle[key] = account_for_idle(device)
         return self._idle[key]
+
+    @cached_property
+    def counters(self) -> Counters:
+        return Counters(self.case, self.source.id)
 
     # ---- host ----------------------------------------------------------------------------------------------------
 
