@@ -25,7 +25,7 @@ from diag.ingest import kineto_statements as sql
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
 from diag.ingest.kineto_events import GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, Args, Event, OpenSlices
-from diag.ingest.kineto_metadata import device_row, integer, literal
+from diag.ingest.kineto_metadata import device_row, integer, literal, text
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
 from diag.ingest.ranges import RangeChunk, RangeWriter
@@ -383,6 +383,7 @@ class _Trace:
         self._run(
             sql.DESCRIBE_SOURCE,
             schema_version=None if version is None else str(version),
+            host=text(metadata.get("host_name")),
             rank=integer(job.get("rank")),
             world_size=integer(job.get("world_size")),
             clock_offset_ns=integer(metadata.get("baseTimeNanoseconds")) or 0,

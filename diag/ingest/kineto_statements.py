@@ -92,7 +92,7 @@ INSERT_PROCESS_DEVICES = """
 """
 DESCRIBE_SOURCE = """
     UPDATE source
-       SET schema_version = :schema_version, rank = :rank, world_size = :world_size,
+       SET schema_version = :schema_version, host = :host, rank = :rank, world_size = :world_size,
            clock_offset_ns = :clock_offset_ns, time_resolution_ns = :time_resolution_ns,
            capture_start_ns = :capture_start_ns, capture_end_ns = :capture_end_ns
      WHERE id = :source

@@ -140,6 +140,7 @@ class _Import:
         meta = {**self._metadata("EXPORT_META_DATA"), **self._metadata("META_DATA_EXPORT")}
         first = {name: values[0] for name, values in meta.items()}
         start, end = self._one("ANALYSIS_DETAILS", sql.ANALYSIS, 2)
+        (host,) = self._one("TARGET_INFO_SYSTEM_ENV", sql.HOST, 1)
         (utc_epoch_ns,) = self._one("TARGET_INFO_SESSION_START_TIME", sql.SESSION_START, 1)
         return self.case.add_source(
             kind="nsys-sqlite",
@@ -149,6 +150,7 @@ class _Import:
             tool=first.get("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
             tool_version=first.get("EXPORT_PRODUCT_VERSION"),
             schema_version=first.get("EXPORT_SCHEMA_VERSION"),
+            host=_optional_text(host),
             clock_offset_ns=_integer(utc_epoch_ns) or 0,
             time_resolution_ns=1,
             capture_start_ns=_integer(start),

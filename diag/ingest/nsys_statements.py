@@ -24,6 +24,7 @@ METADATA = """
 """
 
 ANALYSIS = "SELECT MIN({startTime}), MAX({stopTime}) FROM src.{table} t"
+HOST = "SELECT CAST({value} AS BLOB) FROM src.{table} t WHERE {name} = 'Hostname'"
 SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"

@@ -56,6 +56,9 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "host": source.host,
         "rank": source.rank,
         "time_resolution_ns": source.time_resolution_ns,
+        "clock_offset_ns": source.clock_offset_ns,
+        "clock_error_ns": source.clock_error_ns,
+        "joined_to": source.joined_to,
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,
     }

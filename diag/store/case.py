@@ -46,6 +46,8 @@ class Source:
     capture_start_ns: int | None
     capture_end_ns: int | None
     capabilities: Mapping[str, int | None]
+    clock_error_ns: int | None = None
+    joined_to: int | None = None
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

@@ -55,7 +55,7 @@ class Counter:
         must lie in the set.
         """
         start_ns = self.time_ns - self.period_ns
-        return np.equal(when.measure_within(start_ns, self.end_ns), self.end_ns - start_ns)
+        return np.asarray(when.measure_within(start_ns, self.end_ns) == self.end_ns - start_ns)
 
     def time_of(self, samples: NDArray[np.bool_]) -> Intervals:
         """When these values hold."""

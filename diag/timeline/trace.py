@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,14 @@ from diag.timeline.host import HostThread, Index, OsCalls, Samples, off_cpu_from
 from diag.timeline.idle import IdleAccount, account_for_idle
 from diag.timeline.intervals import Intervals, Times
 from diag.timeline.ranges import KINDS, OPEN_NS, Ranges, load_ranges
+
+
+@dataclass(frozen=True)
+class ThreadRow:
+    id: int
+    process_id: int
+    tid: int
+    name: str | None
 
 
 class Trace:
@@ -43,6 +52,20 @@ class Trace:
     @property
     def tick_ns(self) -> int:
         return self.source.time_resolution_ns
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The sources that the trace is made of; several of them are joined on the clock of the first."""
+        return [self.source]
+
+    @property
+    def clock_error_ns(self) -> int:
+        """By how much the clocks of joined sources may still differ."""
+        return 0
+
+    def recorded_as(self, thread_id: int) -> Sequence[tuple[int, int]]:
+        """Source and thread of the rows of a thread in the case; several where joined sources recorded it."""
+        return [(self.source.id, thread_id)]
 
     # ---- devices -------------------------------------------------------------------------------------------------
 
@@ -170,23 +193,26 @@ class Trace:
     @cached_property
     def threads(self) -> Mapping[int, HostThread]:
         """Every thread of the source that has events, by thread id."""
-        rows = self.case.rows(_THREADS, (self.source.id,))
         return {
-            row["id"]: HostThread(
-                thread_id=row["id"],
-                process_id=row["process_id"],
-                tid=row["tid"],
-                name=row["name"],
+            row.id: HostThread(
+                thread_id=row.id,
+                process_id=row.process_id,
+                tid=row.tid,
+                name=row.name,
                 names=self.names,
                 patterns=self.patterns,
-                all_ranges=self._ranges_of(row["id"]),
-                calls=self._calls_of_thread(row["process_id"], row["id"]),
-                os_calls=self._os_calls_of(row["id"]),
-                off_cpu=self._off_cpu_of(row["id"]),
-                samples=self._samples_of(row["id"]),
+                all_ranges=self._ranges_of(row.id),
+                calls=self._calls_of_thread(row.process_id, row.id),
+                os_calls=self._os_calls_of(row.id),
+                off_cpu=self._off_cpu_of(row.id),
+                samples=self._samples_of(row.id),
             )
-            for row in rows
+            for row in self.thread_rows()
         }
+
+    def thread_rows(self) -> Sequence[ThreadRow]:
+        """The threads of the source, by id."""
+        return [ThreadRow(*row) for row in self.case.db.execute(_THREADS, (self.source.id,))]
 
     @cached_property
     def main_thread(self) -> int | None:
@@ -209,6 +235,9 @@ class Trace:
     def process_of(self, thread_id: int) -> tuple[int, str | None]:
         """pid and name of a thread's process."""
         return self._processes[self.threads[thread_id].process_id]
+
+    def pid_of(self, process_id: int) -> int:
+        return self._processes[process_id][0]
 
     def overhead_of(self, process_id: int, kind: str) -> Intervals:
         """Union of a process' overhead rows of one kind."""
