@@ -2,7 +2,7 @@
 
 Both tools give their times as UTC, but each reads that clock in its own way. Events that both recorded tell the rest:
 kernels of the same device, or else ranges of equal names on the same thread. What is found is stored with the source:
-`clock_offset_ns` is corrected, `clock_error_ns` says how far to trust it, `joined_to` names the one that gives the axis.
+`clock_offset_ns` is corrected, `clock_error_ns` says how far to trust it, `joined_to` names whose axis it is on.
 """
 
 from __future__ import annotations

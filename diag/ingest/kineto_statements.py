@@ -28,6 +28,11 @@ INSERT_SYNC = """
 INSERT_OVERHEAD = """
     INSERT INTO overhead (source_id, thread_id, start_ns, end_ns, kind, name_id) VALUES (?, ?, ?, ?, ?, ?)
 """
+INSERT_ALLOCATION = """
+    INSERT INTO allocation (source_id, process_id, thread_id, device, time_ns, operation, memory, address, bytes,
+                            allocated_bytes, reserved_bytes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 CREATE_FLOW = """
     CREATE TEMP TABLE kineto_flow (
         id       INTEGER,

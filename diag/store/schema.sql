@@ -253,6 +253,24 @@ CREATE TABLE diagnostic (                  -- what the profiler said about its o
     text        TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE allocation (                  -- memory events: what was allocated and freed
+    source_id        INTEGER NOT NULL,
+    process_id       INTEGER NOT NULL,
+    thread_id        INTEGER,
+    device           INTEGER,              -- NULL: host
+    context          INTEGER,
+    stream           INTEGER,
+    time_ns          INTEGER NOT NULL,
+    operation        TEXT NOT NULL,        -- 'alloc' | 'free'
+    memory           TEXT,                 -- 'device' | 'pinned' | 'managed' | ...
+    address          INTEGER,
+    bytes            INTEGER NOT NULL,
+    allocated_bytes  INTEGER,              -- running total as the tool says it
+    reserved_bytes   INTEGER,
+    correlation      INTEGER,
+    name_id          INTEGER
+) STRICT;
+
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at
     scope        TEXT NOT NULL,            -- that part and those thresholds, for people
