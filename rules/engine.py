@@ -112,7 +112,9 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
         return
     for need in rule.needs:
         if not FACTS[need].is_captured(trace):
-            yield CannotTell(Subject(trace.source.id), FACTS[need].why_not(trace), rule.id)
+            fact = FACTS[need]
+            beyond = trace.source.kind not in fact.formats
+            yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
     for answer in rule.decide(trace, limits):
         yield replace(answer, rule=rule.id)

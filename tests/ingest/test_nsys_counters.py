@@ -87,3 +87,10 @@ def test_a_network_card_without_a_name_is_its_number(tmp_path: Path) -> None:
         ((_, nic, name, unit, _, value),) = counters(case)
         assert nic == f"#{1 << 48} port 1"
         assert (name, unit, value) == ("#0", None, 6.0)
+
+
+def test_an_export_of_metrics_alone_is_read(tmp_path: Path) -> None:
+    export = NsysExport()
+    export.gpu_metric(SMS, {0: 37})
+    with imported(export, tmp_path) as case:
+        assert len(counters(case)) == 1
