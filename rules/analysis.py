@@ -19,6 +19,7 @@ from diag.rules.report import KernelRow, RangeRow, Report
 from diag.rules.verdict import verdict
 from diag.store.case import Case
 from diag.timeline.intervals import Intervals
+from diag.timeline.joined import traces_of
 from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
 
@@ -88,7 +89,7 @@ def _same_time(a: Finding, b: Finding) -> bool:
 
 def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
     """The sources of the case, narrowed to what was asked for; those without any of it are judged empty."""
-    traces = [Trace(case, source) for source in case.sources]
+    traces = traces_of(case)
     for trace in traces:
         trace.scope, trace.range_name = _scope(trace, options), options.range_name
     if traces and all(trace.scope is not None and not trace.scope for trace in traces):

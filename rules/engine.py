@@ -26,7 +26,7 @@ SUBJECTS = (
     "transfer", "transfer_link", "transfer_small", "transfer_sync", "transfer_repeat",
     "memory", "unified_memory",
     "streams", "overlap",
-    "kernels", "occupancy", "grid", "precision", "fusion",
+    "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
@@ -122,7 +122,9 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
         return
     for need in rule.needs:
         if not FACTS[need].is_captured(trace):
-            yield CannotTell(Subject(trace.source.id), FACTS[need].why_not(trace), rule.id)
+            fact = FACTS[need]
+            beyond = trace.source.kind not in fact.formats
+            yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
     for answer in rule.decide(trace, limits):
         yield replace(answer, rule=rule.id)

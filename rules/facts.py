@@ -18,6 +18,8 @@ class Fact:
     torch: str | None = None
     """How torch.profiler captures it, or what to use in its place."""
     is_in_scope: Callable[[Trace], bool] = lambda _: True
+    formats: tuple[str, ...] = ("nsys-sqlite", "kineto")
+    """Kinds of sources that can hold it."""
 
     @property
     def how(self) -> str:
@@ -80,12 +82,14 @@ FACTS = {
         ("os_call",),
         "nsys profile --trace=osrt",
         "torch.profiler records none; nsys profile --trace=osrt does",
+        formats=("nsys-sqlite",),
     ),
     "cpu_sample": Fact(
         "CPU samples",
         ("cpu_sample",),
         "nsys profile --sample=process-tree",
         "torch.profiler takes none; `with_stack=True` records Python functions, py-spy samples them",
+        formats=("nsys-sqlite",),
     ),
     "lock_wait": Fact(
         "waits for locks",
@@ -117,5 +121,14 @@ FACTS = {
         "nsys profile --trace=cuda",
         "torch.profiler with ProfilerActivity.CUDA",
     ),
-    "diagnostic": Fact("the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them"),
+    "gpu_metrics": Fact(
+        "GPU metrics",
+        ("gpu_metrics",),
+        "nsys profile --gpu-metrics-devices=all",
+        "torch.profiler samples none; nsys profile --gpu-metrics-devices=all does",
+        formats=("nsys-sqlite",),
+    ),
+    "diagnostic": Fact(
+        "the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them", formats=("nsys-sqlite",)
+    ),
 }

@@ -117,6 +117,7 @@ class CannotTell:
     subject: Subject
     because: str
     rule: str = ""
+    beyond_format: bool = False  # no file of this format ever tells it
 
 
 Answer = Finding | Clear | CannotTell

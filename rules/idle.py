@@ -213,6 +213,9 @@ def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Ite
     for cause in CAUSES:
         if time := cause.time_in(account):
             yield Evidence(cause.name, time.measure_ns, "ns", cause.formula)
+    if trace.clock_error_ns:
+        joined = "ranges of the joined inputs may be shifted by this; gaps shorter than twice as long name none"
+        yield Evidence("clock error between the inputs", trace.clock_error_ns, "ns", joined)
 
 
 _SHARED_OPERATIONS = (

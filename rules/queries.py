@@ -14,7 +14,8 @@ from diag.timeline.trace import Trace
 
 def report_on_range(trace: Trace, name: str) -> str:
     """The command that reports on one range alone, safe to paste into a shell."""
-    return f"diag report {shlex.quote(trace.source.path)} --range {shlex.quote(name)}"
+    paths = " ".join(shlex.quote(source.path) for source in trace.sources)
+    return f"diag report {paths} --range {shlex.quote(name)}"
 
 
 def operations(device: DeviceTimeline, columns: str, *conditions: str) -> str:
@@ -71,12 +72,15 @@ def profiler_overheads(device: DeviceTimeline) -> str:
 
 def ranges(trace: Trace, thread_id: int, *, like_name: int | None = None) -> str | None:
     """The ranges of a thread, or those of the same pattern as a name; None where the case keeps columns, not rows."""
-    if trace.case.value(_HAS_COLUMNS, (trace.source.id,)):
+    if any(trace.case.value(_HAS_COLUMNS, (source.id,)) for source in trace.sources):
         return None
+    rows = ", ".join(f"({source:d}, {thread:d})" for source, thread in trace.recorded_as(thread_id))
+    shift = f" + s.clock_offset_ns - {trace.source.clock_offset_ns:d}" if len(trace.sources) > 1 else ""
     same = "" if like_name is None else f"AND n.pattern = (SELECT pattern FROM name WHERE id = {like_name:d}) "
     return (
-        "SELECT n.text, r.start_ns, r.end_ns FROM cpu_range r JOIN name n ON n.id = r.name_id "
-        f"WHERE r.source_id = {trace.source.id:d} AND r.thread_id = {thread_id:d} {same}ORDER BY r.start_ns"
+        f"SELECT n.text, r.start_ns{shift} AS start_ns, r.end_ns{shift} AS end_ns "
+        "FROM cpu_range r JOIN name n ON n.id = r.name_id JOIN source s ON s.id = r.source_id "
+        f"WHERE (r.source_id, r.thread_id) IN (VALUES {rows}) {same}ORDER BY 2"
     )
 
 

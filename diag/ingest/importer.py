@@ -13,6 +13,7 @@ from diag.errors import InputError, UsageError
 from diag.ingest import kineto, nsys_report, nsys_sqlite
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
+from diag.ingest.joining import join_sources
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, identity
@@ -150,6 +151,8 @@ def _import(inputs: Sequence[Input], digests: Digests, folder: Path, bounds: Bou
             _read(_input_file(item, data, kind, digests[item.path][0]), case, bounds, progress)
             if identity(item.path) != before:
                 raise InputError(f"{item.path} changed while it was read. Wait until it is written, then try again.")
+        if len(inputs) > 1:
+            join_sources(case)
     return target
 
 

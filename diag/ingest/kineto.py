@@ -26,8 +26,20 @@ from diag.ingest import kineto_statements as sql
 from diag.ingest.collectives import Row
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
-from diag.ingest.kineto_events import ABSENT, GPU_KINDS, LAUNCH_FLOW, NO_ARGS, RANGES, Args, Event, OpenSlices
-from diag.ingest.kineto_metadata import device_row, integer, literal
+from diag.ingest.kineto_events import (
+    ABSENT,
+    ALLOCATION,
+    GPU_KINDS,
+    HOST_MEMORY,
+    LAUNCH_FLOW,
+    MEMORY_EVENT,
+    NO_ARGS,
+    RANGES,
+    Args,
+    Event,
+    OpenSlices,
+)
+from diag.ingest.kineto_metadata import device_row, integer, literal, text
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
 from diag.ingest.ranges import RangeChunk, RangeWriter
@@ -105,6 +117,7 @@ class _Trace:
         self.correlated = False
         self.python_has_threads = False
         self.has_flows = False
+        self.is_legacy = False
         self.span_ns: tuple[int, int] | None = None
         self.titles: dict[tuple[str, Key, Key], str] = {}
 
@@ -134,13 +147,26 @@ class _Trace:
                     slices["annotation" if event.name.startswith(_STEP) else "operator"].append(event)
             elif ph == "X" and fact in known.FACTS:
                 slices[fact] += group
+            elif ph == "X" and not category:
+                self._add_legacy(group, slices)
             elif ph == "M":
                 self._note_titles(group)
+            elif fact == ALLOCATION and ph in ("i", "I"):
+                self._add_allocations(group)
             elif fact == LAUNCH_FLOW and not self.correlated:
                 self._add_flows(group)
             elif not (known.is_dropped(fact) or ph in _UNUSED_PHASES):
                 self.unknown[category or "(none)"] += len(group)
         return slices
+
+    def _add_legacy(self, events: Sequence[Event], slices: defaultdict[str, list[Event]]) -> None:
+        for event in events:
+            if told := known.legacy(event):
+                fact, placed = told
+                slices[fact].append(placed)
+                self.is_legacy = True
+            else:
+                self.unknown["(none)"] += 1
 
     def _note_titles(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -334,6 +360,31 @@ class _Trace:
             ],
         )
 
+    def _add_allocations(self, events: Sequence[Event]) -> None:
+        """What PyTorch's own allocators handed out and took back; the driver hears of little of it."""
+        memory = [(event, event.args) for event in events if event.name == MEMORY_EVENT and event.args]
+        times = nanoseconds([event.ts for event, _ in memory]).tolist()
+        rows = [
+            (
+                self.source_id,
+                self.threads.process(event.pid),
+                self.threads[event.pid, event.tid],
+                None if args.device_type == HOST_MEMORY else args.device_id,
+                time_ns,
+                "alloc" if args.memory_bytes > 0 else "free",
+                None if args.device_type == HOST_MEMORY else "device",
+                args.address if isinstance(args.address, int) else None,
+                abs(args.memory_bytes),
+                args.allocated,
+                args.reserved,
+            )
+            for (event, args), time_ns in zip(memory, times, strict=True)
+            if time_ns != NOT_A_TIME and args.memory_bytes and args.device_type is not None
+        ]
+        self.wrong += len(memory) - len(rows)
+        self.rows[ALLOCATION] += len(rows)
+        self.case.db.executemany(sql.INSERT_ALLOCATION, rows)
+
     def _thread_ids(self, events: Sequence[Event]) -> list[int]:
         return [self.threads[event.pid, event.tid] for event in events]
 
@@ -411,6 +462,7 @@ class _Trace:
         self._run(
             sql.DESCRIBE_SOURCE,
             schema_version=None if version is None else str(version),
+            host=text(metadata.get("host_name")),
             rank=integer(job.get("rank")),
             world_size=integer(job.get("world_size")),
             clock_offset_ns=integer(metadata.get("baseTimeNanoseconds")) or 0,
@@ -449,6 +501,8 @@ class _Trace:
         if self.unknown:
             kinds = ", ".join(f"{category} ({n})" for category, n in sorted(self.unknown.items()))
             notes.append(f"events of these categories are not understood and were left out: {kinds}"[:2000])
+        if self.is_legacy:
+            notes.append(_LEGACY)
         if not self.events_read:
             notes.append("the trace has no events")
         return notes
@@ -460,11 +514,15 @@ _ADD: Mapping[str, Callable[[_Trace, _Slices], None]] = {
     "overhead": _Trace._add_overheads,
     "span": _Trace._add_span,
 }
+_LEGACY = (
+    "The trace is one of torch.autograd.profiler, without categories: operators, and GPU time as it was measured "
+    "around them. CUDA calls, streams and the time of day are not in it; torch.profiler records them."
+)
 _UNUSED_PHASES = frozenset("BEstfiIC")
 _CAPABILITIES = (
     "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
     "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes", "graph_node", "collective", "cuda_event",
-    "mps_server",
+    "mps_server", "allocation",
 )  # fmt: skip
 
 

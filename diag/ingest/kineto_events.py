@@ -46,6 +46,12 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     waits_for_stream: Int | None = msgspec.field(name="wait_on_stream", default=None)
     waits_for_event: Int | None = msgspec.field(name="wait_on_cuda_event_id", default=None)
     waits_for_record: Int | None = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=None)
+    address: Int | str | None = msgspec.field(name="Addr", default=None)
+    memory_bytes: Int | None = msgspec.field(name="Bytes", default=None)  # negative where memory is given back
+    allocated: Int | None = msgspec.field(name="Total Allocated", default=None)
+    reserved: Int | None = msgspec.field(name="Total Reserved", default=None)
+    device_type: Int | None = msgspec.field(name="Device Type", default=None)
+    device_id: Int | None = msgspec.field(name="Device Id", default=None)
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=ABSENT)
     shapes_2020: msgspec.Raw = msgspec.field(name="Input dims", default=ABSENT)
     dtypes: msgspec.Raw = msgspec.field(name="Input type", default=ABSENT)
@@ -86,6 +92,11 @@ class Event(msgspec.Struct, gc=False, frozen=True):
 RANGES = ("operator", "annotation", "python")
 GPU_KINDS = ("kernel", "copy", "memset")
 LAUNCH_FLOW = "launch flow"
+ALLOCATION = "allocation"
+MEMORY_EVENT = "[memory]"
+
+HOST_MEMORY = 0
+"""Of c10's device types; all others are devices."""
 
 # Python functions come last: some have no thread of their own and go to one that the others make known.
 FACTS = ("operator", "annotation", "api", *GPU_KINDS, "sync", "span", "overhead", "python")
@@ -120,8 +131,10 @@ _FACT_OF_CATEGORY = {
     "async": LAUNCH_FLOW,
     "fwdbwd": _DROPPED,
     "gpu_user_annotation": _DROPPED,  # an annotation again, stretched over the operations that it launched
-    "cpu_instant_event": _DROPPED,
+    "cpu_instant_event": ALLOCATION,
 }
+
+_LEGACY_OPERATORS, _LEGACY_KERNELS = "CPU functions", "CUDA functions"
 
 
 def fact_of(category: str) -> str | None:
@@ -130,7 +143,19 @@ def fact_of(category: str) -> str | None:
 
 
 def is_dropped(fact: str | None) -> bool:
-    return fact in (_DROPPED, LAUNCH_FLOW)
+    return fact in (_DROPPED, LAUNCH_FLOW, ALLOCATION)
+
+
+def legacy(event: Event) -> tuple[str, Event] | None:
+    """Of an event without category what it tells, and the event as today's exporter would place it.
+
+    `torch.autograd.profiler` puts all operators on one process and all GPU work on another, whose threads are devices.
+    """
+    if event.pid == _LEGACY_OPERATORS:
+        return "operator", msgspec.structs.replace(event, pid=0)
+    if event.pid == _LEGACY_KERNELS:
+        return "kernel", msgspec.structs.replace(event, pid=event.tid, tid="")
+    return None
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------

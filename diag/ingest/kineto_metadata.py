@@ -9,6 +9,7 @@ import ast
 import json
 
 _LONGEST_LITERAL = 1 << 20
+_LONGEST_TEXT = 256
 
 
 def literal(value: object) -> object:
@@ -30,6 +31,10 @@ def integer(value: object) -> int | None:
     return number if is_good and isinstance(number, int) else None
 
 
+def text(value: object) -> str | None:
+    return value[:_LONGEST_TEXT] if isinstance(value, str) and value else None
+
+
 def device_row(properties: object) -> dict[str, object]:
     values = properties if isinstance(properties, dict) else {}
     threads, warp = integer(values.get("maxThreadsPerMultiprocessor")), integer(values.get("warpSize"))
@@ -37,7 +42,7 @@ def device_row(properties: object) -> dict[str, object]:
     shared = values.get("sharedMemPerMultiprocessor", values.get("maxSharedMemoryPerMultiProcessor"))
     return {
         "gpu_index": integer(values.get("id")),
-        "name": name if isinstance(name, str) and name else None,
+        "name": text(name),
         "compute_major": integer(values.get("computeMajor")),
         "compute_minor": integer(values.get("computeMinor")),
         "sm_count": integer(values.get("numSms")),

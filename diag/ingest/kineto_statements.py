@@ -39,6 +39,11 @@ COUNT_CUDA_EVENTS = "SELECT COUNT(*) FROM cuda_event WHERE source_id = ?"
 INSERT_OVERHEAD = """
     INSERT INTO overhead (source_id, thread_id, start_ns, end_ns, kind, name_id) VALUES (?, ?, ?, ?, ?, ?)
 """
+INSERT_ALLOCATION = """
+    INSERT INTO allocation (source_id, process_id, thread_id, device, time_ns, operation, memory, address, bytes,
+                            allocated_bytes, reserved_bytes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 CREATE_FLOW = """
     CREATE TEMP TABLE kineto_flow (
         id       INTEGER,
@@ -103,7 +108,7 @@ INSERT_PROCESS_DEVICES = """
 """
 DESCRIBE_SOURCE = """
     UPDATE source
-       SET schema_version = :schema_version, rank = :rank, world_size = :world_size,
+       SET schema_version = :schema_version, host = :host, rank = :rank, world_size = :world_size,
            clock_offset_ns = :clock_offset_ns, time_resolution_ns = :time_resolution_ns,
            capture_start_ns = :capture_start_ns, capture_end_ns = :capture_end_ns,
            graph_mode = (SELECT 'node' FROM gpu_op WHERE source_id = :source AND graph_node IS NOT NULL LIMIT 1)

@@ -18,6 +18,7 @@ from diag.ingest import collectives
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
+from diag.ingest.nsys_counters import read_counters
 from diag.ingest.nsys_nvtx import read_nvtx
 from diag.ingest.nsys_tables import Export, as_text
 from diag.store.case import Case
@@ -137,6 +138,8 @@ class _Import:
         self._copy_host_events(capture.get("CAPTURE_EVENT_TYPE", []))
         self._copy_overhead()
         self._copy_diagnostics()
+        self.progress(f"{self.file.path.name}: metrics")
+        self.capabilities |= read_counters(self.export, self.case, self.source_id, self.notes)
         self.progress(f"{self.file.path.name}: NVTX ranges")
         self.capabilities["nvtx"] = read_nvtx(self.export, self.file, self.case, self.source_id, self.notes)
         collectives.link(self.case, self.source_id)
@@ -161,6 +164,7 @@ class _Import:
         meta = {**self._metadata("EXPORT_META_DATA"), **self._metadata("META_DATA_EXPORT")}
         first = {name: values[0] for name, values in meta.items()}
         start, end = self._one("ANALYSIS_DETAILS", sql.ANALYSIS, 2)
+        (host,) = self._one("TARGET_INFO_SYSTEM_ENV", sql.HOST, 1)
         (utc_epoch_ns,) = self._one("TARGET_INFO_SESSION_START_TIME", sql.SESSION_START, 1)
         return self.case.add_source(
             kind="nsys-sqlite",
@@ -170,6 +174,7 @@ class _Import:
             tool=first.get("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
             tool_version=first.get("EXPORT_PRODUCT_VERSION"),
             schema_version=first.get("EXPORT_SCHEMA_VERSION"),
+            host=_optional_text(host),
             clock_offset_ns=_integer(utc_epoch_ns) or 0,
             time_resolution_ns=1,
             capture_start_ns=_integer(start),

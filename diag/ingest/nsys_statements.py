@@ -11,6 +11,7 @@ CONDITIONS = {
     "is_instant": "typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}",
     "is_timed": """typeof({start}) = 'integer' AND typeof({end}) = 'integer'
        AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}""",
+    "is_number": "typeof({value}) IN ('integer', 'real') AND {value} BETWEEN {earliest} AND {latest}",
     # CUPTI says of device activities: start = end = 0 means that no time could be collected.
     "is_device_work": """({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
@@ -26,6 +27,7 @@ METADATA = """
 """
 
 ANALYSIS = "SELECT MIN({startTime}), MAX({stopTime}) FROM src.{table} t"
+HOST = "SELECT CAST({value} AS BLOB) FROM src.{table} t WHERE {name} = 'Hostname'"
 SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
@@ -365,6 +367,51 @@ DIAGNOSTICS = """
       FROM src.{table} t
       LEFT JOIN map_severity s ON s.key = {severity}
      WHERE {text} IS NOT NULL
+"""
+
+COUNTER_SERIES = (
+    "INSERT INTO counter_series (source_id, device, nic, name_id, unit) VALUES (?, ?, ?, ?, ?) RETURNING id"
+)
+
+# A GPU metric's type id and number make one key, so that each of millions of samples costs one look-up.
+MOST_METRICS = 4096
+PERFWORKS_GPUS = """
+    SELECT {pwGpuId}, {id} FROM src.{table} t WHERE typeof({pwGpuId}) = 'integer' AND typeof({id}) = 'integer'
+"""
+GPU_METRIC_NAMES = f"""
+    SELECT {{typeId}}, {{metricId}}, CAST({{metricName}} AS BLOB)
+      FROM src.{{table}} t
+     WHERE typeof({{typeId}}) = 'integer' AND typeof({{metricId}}) = 'integer'
+       AND {{metricId}} BETWEEN 0 AND {MOST_METRICS - 1} AND {{typeId}} BETWEEN 0 AND {(1 << 63) // MOST_METRICS - 1}
+"""
+# Clocks are unsigned numbers of 32 bits in a signed column: no metric is negative by itself.
+GPU_METRICS = f"""
+    INSERT INTO counter (series_id, time_ns, value)
+    SELECT m.value, {{timestamp}}, CASE WHEN {{value}} < 0 THEN {{value}} + 4294967296 ELSE {{value}} END
+      FROM src.{{table}} t
+      JOIN map_series m ON m.key = {{typeId}} * {MOST_METRICS} + {{metricId}}
+     WHERE typeof({{timestamp}}) = 'integer' AND {{timestamp}} BETWEEN {{earliest}} AND {{latest}}
+       AND {{metricId}} BETWEEN 0 AND {MOST_METRICS - 1} AND {{is_number}}
+"""
+
+NETWORK_CARDS = """
+    SELECT {globalId}, (SELECT CAST(i.name AS BLOB) FROM src.TARGET_INFO_NIC_INFO i WHERE i.nicId = {nicId})
+      FROM src.{table} t
+     WHERE typeof({globalId}) = 'integer'
+"""
+NETWORK_METRIC_NAMES = """
+    SELECT {metricsListId}, {metricsIdx}, CAST({name} AS BLOB), CAST({unit} AS BLOB) FROM src.{table} t
+"""
+NETWORK_SERIES = """
+    SELECT DISTINCT {globalId}, {portId}, {metricsListId}, {metricsIdx} FROM src.{table} t ORDER BY 1, 2, 3, 4
+"""
+NETWORK_METRICS = """
+    INSERT INTO counter (series_id, time_ns, value)
+    SELECT m.value, {start}, {value}
+      FROM src.{table} t
+      JOIN map_series m ON m.card IS {globalId} AND m.port IS {portId} AND m.list IS {metricsListId}
+       AND m.metric IS {metricsIdx}
+     WHERE {is_instant} AND {is_number}
 """
 
 NVTX_DOMAINS = """

@@ -57,6 +57,9 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "rank": source.rank,
         "graph_mode": source.graph_mode,
         "time_resolution_ns": source.time_resolution_ns,
+        "clock_offset_ns": source.clock_offset_ns,
+        "clock_error_ns": source.clock_error_ns,
+        "joined_to": source.joined_to,
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,
     }

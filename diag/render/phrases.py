@@ -13,6 +13,8 @@ from diag.rules.report import DeviceRow, KernelRow, RangeRow, Report
 from diag.store.case import Source
 from diag.timeline.device import FEWEST_OPERATIONS
 
+BEYOND_FORMAT = "no trace of this format tells; Nsight Systems records what they need"
+
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
 
@@ -150,10 +152,14 @@ def captured(report: Report, row: DeviceRow, fact: str) -> bool:
 
 
 def cannot_tell(report: Report) -> list[tuple[str, list[str]]]:
-    """Each reason once, with the rules that it kept from answering, in the order in which they came."""
+    """Each reason once, with the rules that it kept from answering, in the order in which they came.
+
+    Last those that a file of this format could never answer, all in one.
+    """
     groups: dict[str, dict[str, list[str]]] = {}
-    for answer in report.cannot_tell:
-        groups.setdefault(answer.because, {}).setdefault(answer.rule, []).append(subject(report, answer.subject))
+    for answer in sorted(report.cannot_tell, key=lambda answer: answer.beyond_format):
+        because = BEYOND_FORMAT if answer.beyond_format else answer.because
+        groups.setdefault(because, {}).setdefault(answer.rule, []).append(subject(report, answer.subject))
     return [
         (because, [_rule_on(rule, subjects, report) for rule, subjects in rules.items()])
         for because, rules in groups.items()

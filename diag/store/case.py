@@ -47,6 +47,8 @@ class Source:
     capture_end_ns: int | None
     graph_mode: str | None  # 'graph' or 'node': whether a launch of a CUDA graph is one row, or each of its nodes is
     capabilities: Mapping[str, int | None]
+    clock_error_ns: int | None = None
+    joined_to: int | None = None
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""
@@ -127,7 +129,7 @@ class Case:
         return None if row is None else row[0]
 
     def arrays(self, sql: str, dtypes: Mapping[str, str]) -> Arrays:
-        """Columns of a query whose every value is an integer and not NULL, as arrays of the given NumPy types."""
+        """Columns of a query whose every value is a number and not NULL, as arrays of the given NumPy types."""
         return columns.arrays(self.path, sql, dtypes, mode=self.mode)
 
     def frame(self, table: str) -> pandas.DataFrame:

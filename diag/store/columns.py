@@ -79,7 +79,7 @@ def prefetched(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Recor
 
 
 def arrays(path: Path, sql: str, dtypes: Mapping[str, str], *, mode: str = "ro") -> Arrays:
-    """Columns of a query whose every value is an integer and not NULL, as arrays of the given NumPy types.
+    """Columns of a query whose every value is a number and not NULL, as arrays of the given NumPy types.
 
     Narrow types halve the memory of a large trace; each batch is narrowed as it arrives.
     """

@@ -17,6 +17,8 @@ CREATE TABLE source (
     rank                INTEGER,           -- in the distributed job; NULL when the file does not say
     world_size          INTEGER,
     clock_offset_ns     INTEGER NOT NULL DEFAULT 0,
+    clock_error_ns      INTEGER,           -- of the offset, against the source that this one is joined to
+    joined_to           INTEGER REFERENCES source (id),  -- source of the same process that gives the axis; NULL: none
     time_resolution_ns  INTEGER NOT NULL,  -- one tick of the source; nothing is claimed below two of them
     capture_start_ns    INTEGER,           -- what the tool says it recorded; NULL when it does not say
     capture_end_ns      INTEGER,
@@ -350,6 +352,21 @@ CREATE TABLE overhead (                    -- time that is not the program's own
     end_ns      INTEGER NOT NULL,
     kind        TEXT NOT NULL,             -- 'profiler' | 'command buffer full' | 'module loading' | 'lazy loading' | 'jit' | 'unknown'
     name_id     INTEGER
+) STRICT;
+
+CREATE TABLE counter_series (              -- one metric that was sampled over time
+    id         INTEGER PRIMARY KEY,
+    source_id  INTEGER NOT NULL REFERENCES source (id),
+    device     INTEGER,                    -- device.gpu_index; NULL: not of a GPU
+    nic        TEXT,                       -- network card or switch, with its port: 'mlx5_0 port 1'
+    name_id    INTEGER NOT NULL REFERENCES name (id),
+    unit       TEXT                        -- in the tool's words, '%' or 'bytes/ms'; NULL: it does not say
+) STRICT;
+
+CREATE TABLE counter (                     -- its samples; sampling may start before the session: times may be negative
+    series_id  INTEGER NOT NULL,           -- counter_series.id
+    time_ns    INTEGER NOT NULL,
+    value      REAL NOT NULL               -- holds until the next sample of the series
 ) STRICT;
 
 CREATE TABLE diagnostic (                  -- what the profiler said about its own work

@@ -107,6 +107,11 @@ class Intervals:
         edges = np.concatenate(([start_ns], self.ends_ns)), np.concatenate((self.starts_ns, [end_ns]))
         return Intervals.union_of(np.clip(edges[0], start_ns, end_ns), np.clip(edges[1], start_ns, end_ns))
 
+    def no_shorter_than(self, length_ns: int) -> Intervals:
+        """Those intervals of the set that last at least so long."""
+        long = self.lengths_ns >= length_ns
+        return Intervals(self.starts_ns[long], self.ends_ns[long])
+
     def contains(self, times_ns: ArrayLike) -> NDArray[np.bool_]:
         """For each time, whether it lies in the set."""
         times = np.asarray(times_ns, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from diag.model.hardware import Gpu, gpu
 from diag.store.case import Case, Source
 from diag.timeline import configurations, gpu_work
 from diag.timeline.configurations import Configurations
+from diag.timeline.counters import Counters
 from diag.timeline.dependencies import Dependencies, EventWaits, dependencies_of, load_event_waits, load_host_waits
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import Calls, GpuOps
@@ -60,6 +61,14 @@ class Overhead:
         return Intervals.union_of(self.start_ns[which], self.end_ns[which])
 
 
+@dataclass(frozen=True)
+class ThreadRow:
+    id: int
+    process_id: int
+    tid: int
+    name: str | None
+
+
 class Trace:
     """The timeline of one source.
 
@@ -89,6 +98,20 @@ class Trace:
     @property
     def tick_ns(self) -> int:
         return self.source.time_resolution_ns
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The sources that the trace is made of; several of them are joined on the clock of the first."""
+        return [self.source]
+
+    @property
+    def clock_error_ns(self) -> int:
+        """By how much the clocks of joined sources may still differ."""
+        return 0
+
+    def recorded_as(self, thread_id: int) -> Sequence[tuple[int, int]]:
+        """Source and thread of the rows of a thread in the case; several where joined sources recorded it."""
+        return [(self.source.id, thread_id)]
 
     # ---- devices -------------------------------------------------------------------------------------------------
 
@@ -292,6 +315,10 @@ class Trace:
         starts, ends = zip((once.start_ns, once.end_ns), *rows, strict=True)
         return np.concatenate(starts), np.concatenate(ends)
 
+    @cached_property
+    def counters(self) -> Counters:
+        return Counters(self.case, self.source.id)
+
     # ---- host ----------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -301,26 +328,29 @@ class Trace:
     @cached_property
     def threads(self) -> Mapping[int, HostThread]:
         """Every thread of the source that has events, by thread id."""
-        rows = self.case.rows(_THREADS, (self.source.id,))
-        return {row["id"]: self._thread(row["id"], row["process_id"], row["tid"], row["name"]) for row in rows}
+        return {row.id: self._thread(row) for row in self.thread_rows()}
 
-    def _thread(self, thread_id: int, process_id: int, tid: int, name: str | None) -> HostThread:
-        ranges, gil = self._without_gil(self._ranges_of(thread_id))
+    def _thread(self, row: ThreadRow) -> HostThread:
+        ranges, gil = self._without_gil(self._ranges_of(row.id))
         return HostThread(
-            thread_id=thread_id,
-            process_id=process_id,
-            tid=tid,
-            name=name,
+            thread_id=row.id,
+            process_id=row.process_id,
+            tid=row.tid,
+            name=row.name,
             names=self.names,
             patterns=self.patterns,
             all_ranges=ranges,
-            calls=self._calls_of_thread(process_id, thread_id),
-            os_calls=self._os_calls_of(thread_id),
-            switches=self._switches_of(thread_id),
-            samples=self._samples_of(thread_id),
+            calls=self._calls_of_thread(row.process_id, row.id),
+            os_calls=self._os_calls_of(row.id),
+            switches=self._switches_of(row.id),
+            samples=self._samples_of(row.id),
             gil=gil,
-            blocking_copies=self._blocking_copies_of(process_id, thread_id),
+            blocking_copies=self._blocking_copies_of(row.process_id, row.id),
         )
+
+    def thread_rows(self) -> Sequence[ThreadRow]:
+        """The threads of the source, by id."""
+        return [ThreadRow(*row) for row in self.case.db.execute(_THREADS, (self.source.id,))]
 
     @cached_property
     def main_thread(self) -> int | None:
@@ -343,6 +373,9 @@ class Trace:
     def process_of(self, thread_id: int) -> tuple[int, str | None]:
         """pid and name of a thread's process."""
         return self._processes[self.threads[thread_id].process_id]
+
+    def pid_of(self, process_id: int) -> int:
+        return self._processes[process_id][0]
 
     def overhead_rows(self, process_id: int, kind: str) -> tuple[Times, Times]:
         """Starts and ends of a process' overhead rows of one kind, by start."""

@@ -12,6 +12,7 @@ Times are nanoseconds. Like nsys, it writes only tables that have rows.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ SYNTHETIC = ("SYNTHETIC", "made by diag tests")
 CONTEXT = 1
 STREAM = 7
 _MACHINE = 1 << 48  # hardware and virtual machine ids that every serialised process id starts with
+
+_GPU_METRICS_TYPE = 0x1000100000000
 
 
 class NsysExport:
@@ -60,6 +63,30 @@ class NsysExport:
     def diagnostic(self, severity: str, text: str | bytes, at: int = 0) -> None:
         level = self.code("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", severity)
         self.insert("DIAGNOSTIC_EVENT", timestamp=at, severity=level, text=text)
+
+    def gpu_metric(self, name: str, samples: Mapping[int, int], gpu: int = 0) -> None:
+        """Values of a GPU metric by their times. `gpu` is PerfWorks' number of the device."""
+        type_id = _GPU_METRICS_TYPE | gpu
+        known = self.rows.get("TARGET_INFO_GPU_METRICS", [])
+        metrics = {row["metricName"]: row["metricId"] for row in known if row["typeId"] == type_id}
+        if (metric := metrics.get(name)) is None:
+            metric = len(known)
+            row = {"typeId": type_id, "sourceId": 1, "typeName": "GPU Metrics", "metricId": metric, "metricName": name}
+            self.insert("TARGET_INFO_GPU_METRICS", **row)
+        for time, value in samples.items():
+            self.insert("GPU_METRICS", rawTimestamp=time, timestamp=time, typeId=type_id, metricId=metric, value=value)
+
+    def network_metric(self, name: str, unit: str, samples: Mapping[int, int], card: str = "mlx5_0") -> None:
+        """Values of a network card's metric by the times at which their periods of 1 ms begin."""
+        known = self.rows.get("TARGET_INFO_NETWORK_METRICS", [])
+        metric = {"metricsListId": 0, "metricsIdx": len(known)}
+        if not known:
+            self.insert("TARGET_INFO_NIC_INFO", nicId=3, name=card)
+            self.insert("NIC_ID_MAP", nicId=3, globalId=_MACHINE)
+        self.insert("TARGET_INFO_NETWORK_METRICS", **metric, name=name, description=name, unit=unit)
+        for start, value in samples.items():
+            place = {"globalId": _MACHINE, "portId": 1}
+            self.insert("NET_NIC_METRIC", start=start, end=start + 1_000_000, **place, **metric, value=value)
 
     # ---- rows ----------------------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ TABLES: Mapping[str, str] = {
     "TARGET_INFO_SESSION_START_TIME": "utcEpochNs utcTime:TEXT localTime:TEXT",
     "TARGET_INFO_GPU": (
         "vmId! id! name:TEXT busLocation:TEXT isDiscrete l2CacheSize totalMemory memoryBandwidth clockRate smCount "
-        "uuid:TEXT chipName:TEXT cuDevice maxShmemPerSm maxRegistersPerSm threadsPerWarp maxWarpsPerSm maxBlocksPerSm "
-        "computeMajor computeMinor"
+        "pwGpuId uuid:TEXT chipName:TEXT cuDevice maxShmemPerSm maxRegistersPerSm threadsPerWarp maxWarpsPerSm "
+        "maxBlocksPerSm computeMajor computeMinor"
     ),
     "TARGET_INFO_CUDA_DEVICE": "gpuId cudaId! pid!",
     "TARGET_INFO_CUDA_CONTEXT_INFO": (
@@ -89,6 +89,12 @@ TABLES: Mapping[str, str] = {
     "SCHED_EVENTS": "start! cpu! isSchedIn! globalTid threadState@3.3 threadBlock@3.3",
     "COMPOSITE_EVENTS": "id! start! cpu threadState globalTid cpuCycles!",
     "SAMPLING_CALLCHAINS": _FRAMES,
+    "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName:TEXT! metricId! metricName:TEXT!",
+    "GPU_METRICS": "rawTimestamp timestamp typeId! metricId! value!",
+    "TARGET_INFO_NIC_INFO": "GUID! stateName:TEXT! nicId! name:TEXT! deviceId! vendorId! linkLayer!",
+    "NIC_ID_MAP": "nicId! globalId!",
+    "TARGET_INFO_NETWORK_METRICS": "metricsListId! metricsIdx! name:TEXT! description:TEXT! unit:TEXT!",
+    "NET_NIC_METRIC": "start! end! globalId! portId! metricsListId! metricsIdx! value!",
     "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:TEXT! globalPid",
 }
 

@@ -18,6 +18,7 @@ from diag.ingest.input_file import Bounds, InputFile
 from diag.ingest.kineto_events import copy_kind, memory_kinds, overhead_kind, sync_kind
 from diag.store.case import Case
 from diag.timeline.ranges import load_ranges
+from diag.timeline.trace import Trace
 from tests.builders.kineto import imported
 
 Json = dict[str, Any]
@@ -474,3 +475,62 @@ def test_names_of_synchronisations_and_overheads() -> None:
     assert overhead_kind("Runtime Triggered Module Loading") == "module loading"
     assert overhead_kind("Command Buffer Full") == "command buffer full"
     assert overhead_kind("Instrumentation") == "profiler"
+
+
+# ---- memory, overlapping slices, the exporter before Kineto --------------------------------------------------------
+
+
+def memory(n_bytes: int, *, device_type: int = 1, **event: Any) -> Json:
+    args = {"Addr": 1 << 46, "Bytes": n_bytes, "Device Type": device_type, "Device Id": 2 if device_type else -1}
+    totals = {"Total Allocated": 4096, "Total Reserved": 8192}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 42, "tid": 43, "ts": 5} | {
+        "args": args | totals
+    } | event  # fmt: skip
+
+
+def test_memory_taken_and_given_back(tmp_path: Path) -> None:
+    with trace(tmp_path, [operator(), memory(512), memory(-512, ts=7.5), memory(64, device_type=0)]) as case:
+        found = case.rows("SELECT time_ns, operation, memory, device, bytes, allocated_bytes, address FROM allocation")
+        assert [tuple(row) for row in found] == [
+            (5_000, "alloc", "device", 2, 512, 4096, 1 << 46),
+            (7_500, "free", "device", 2, 512, 4096, 1 << 46),
+            (5_000, "alloc", None, None, 64, 4096, 1 << 46),
+        ]
+        assert process_of(case, "allocation") == [42] * 3
+        assert case.sources[0].capabilities["allocation"] == 3
+
+
+def test_odd_memory_events_are_counted(tmp_path: Path) -> None:
+    odd = [memory(0), memory(1, ts="x"), memory(1, args={}), memory(1, name="[OutOfMemory]"), memory(1, args=None)]
+    with trace(tmp_path, [operator(), *odd]) as case:
+        assert case.value("SELECT COUNT(*) FROM allocation") == 0
+        assert case.sources[0].capabilities["allocation"] is None
+        assert case.notes(1) == ["3 events had values of a wrong type and were left out"]
+
+
+def test_overlapping_slices_of_one_lane_are_kept_and_never_counted_twice(tmp_path: Path) -> None:
+    """Twelve kernels of 10 µs on one stream, one per 5 µs: all are rows, together they take 65 µs."""
+    with trace(tmp_path, [kernel(i, ts=5 * i, dur=10) for i in range(1, 13)]) as case:
+        assert case.value("SELECT COUNT(*) FROM gpu_op") == 12
+        (device,) = Trace(case, case.sources[0]).devices
+        assert device.busy.measure_ns == device.kernel_time.measure_ns == 65_000
+        assert device.idle.measure_ns == 0
+
+
+def test_the_exporter_before_kineto_has_no_categories(tmp_path: Path) -> None:
+    """As torch.autograd.profiler wrote it until 1.8, and still does for devices that Kineto does not know."""
+    legacy = {"ph": "X", "ts": 10.5, "dur": 4, "args": {}}
+    flow = {"name": "aten::mm", "ph": "s", "ts": 10.5, "tid": 1, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda"}
+    events = [
+        {"name": "aten::mm", "tid": 1, "pid": "CPU functions", **legacy},
+        flow,
+        {"name": "aten::mm", "tid": 3, "pid": "CUDA functions", **legacy},
+        {"name": "?", "tid": 3, "pid": "elsewhere", **legacy},
+    ]
+    with trace(tmp_path, events) as case:
+        assert case.rows("SELECT kind FROM cpu_range")[0]["kind"] == "operator"
+        (row,) = case.rows("SELECT device, stream, kind, start_ns, end_ns FROM gpu_op")
+        assert tuple(row) == (3, None, "kernel", 10_500, 14_500)
+        left_out, legacy_note = case.notes(1)
+        assert "(none) (1)" in left_out
+        assert legacy_note.startswith("The trace is one of torch.autograd.profiler")

@@ -10,7 +10,7 @@ import pytest
 
 from diag.render import RENDERERS, phrases, render_finding, render_text
 from diag.render.layout import cells
-from diag.rules.finding import Clear, Subject
+from diag.rules.finding import CannotTell, Clear, Subject
 from diag.rules.report import Report, Verdict
 
 NAMES = {
@@ -152,6 +152,16 @@ def test_a_report_without_findings_is_short(report: Report) -> None:
     )
     text = render_text(calm)
     assert text.startswith("Nothing stands out\n  The GPU is busy.\n\nDevices\n")
+
+
+def test_what_a_format_never_tells_takes_one_line(report: Report) -> None:
+    never = [
+        CannotTell(Subject(source=1), f"{rule} was not captured (nsys)", rule, beyond_format=True)
+        for rule in ("host.os_calls", "capture.lost")
+    ]
+    text = render_text(replace(report, cannot_tell=[*never, CannotTell(Subject(source=1), "too few", "sync.drain")]))
+    assert "Cannot tell\n  sync.drain: too few\n  host.os_calls, capture.lost: no trace of this format tells" in text
+    assert "was not captured" not in text
 
 
 def test_long_lists_are_cut_and_counted(report: Report) -> None:

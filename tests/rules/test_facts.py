@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from diag.rules import engine
 from diag.rules.facts import FACTS
 from diag.rules.finding import CannotTell
 from diag.timeline.intervals import Intervals
@@ -39,3 +40,18 @@ def test_what_was_never_recorded_is_not_blamed_on_the_part(ask_within: AskWithin
     (answer,) = ask_within("idle.gpu", scene.export, Intervals.single(0, 500))
     assert isinstance(answer, CannotTell)
     assert answer.because.startswith("GPU operations were not captured")
+
+
+def test_what_no_pytorch_trace_can_hold_is_known(tmp_path: Path) -> None:
+    scene = Scene()
+    scene.main.mark("start", 0)
+    with imported(scene.export, tmp_path) as case:
+        nsys = Trace(case, replace(case.sources[0], capabilities={}))
+        kineto = Trace(case, replace(case.sources[0], kind="kineto", capabilities={}))
+        for trace, beyond in ((nsys, False), (kineto, True)):
+            (answer,) = engine.run(engine.rules()["host.samples"], trace, {})
+            assert isinstance(answer, CannotTell)
+            assert answer.beyond_format is beyond
+        (answer,) = engine.run(engine.rules()["idle.gpu"], kineto, {})
+        assert isinstance(answer, CannotTell)
+        assert not answer.beyond_format

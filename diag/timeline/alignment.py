@@ -1,0 +1,138 @@
+"""How far one clock is ahead of another, told by events that both recorded.
+
+Two profilers of one process see some of the same events: kernels, or ranges that were announced to both. Either may
+miss some, or record for a shorter time. The shift is the one under which most events of equal names meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diag.timeline.intervals import Times
+
+MOST_APART_NS = 1_000_000_000
+"""Clocks that were both read as UTC on one machine do not differ by more."""
+
+MEETING_NS = 100_000
+"""Two profilers begin what is one event within this of each other: one wraps the other, by some microseconds."""
+
+FEWEST_MATCHES = 3
+LEAST_MATCHED = 0.5
+"""So many of the rarer side's events of shared names, in the time that both recorded, must meet."""
+
+MOST_PAIRS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Parallel arrays. Equal keys are events that could be the same one."""
+
+    key: NDArray[np.int64]
+    start_ns: Times
+    end_ns: Times
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def select(self, selection: NDArray[np.bool_] | NDArray[np.intp]) -> Events:
+        return Events(self.key[selection], self.start_ns[selection], self.end_ns[selection])
+
+
+@dataclass(frozen=True)
+class Alignment:
+    shift_ns: int
+    """To be added to the guest's times."""
+    error_ns: int
+    n_matches: int
+
+
+def align(host: Events, guest: Events, *, tick_ns: int) -> Alignment | None:
+    """The shift of the guest's clock, both being near each other already; None when too few events meet.
+
+    A profiler that wraps another one begins earlier and ends later. So the differences of the starts and of the ends
+    bracket the shift: it is taken from their middle, and its error is the largest of half their distance, the median
+    absolute deviation and half of the coarser tick.
+    """
+    shared = np.intersect1d(host.key, guest.key)
+    host, guest = (each.select(np.isin(each.key, shared)) for each in (host, guest))
+    if not len(shared):
+        return None
+    host_at, guest_at = _pairs(host, guest)
+    apart_ns = host.start_ns[host_at] - guest.start_ns[guest_at]
+    if not len(apart_ns):
+        return None
+    rough_ns = _where_most_meet(apart_ns)
+    meets = np.abs(apart_ns - rough_ns) <= MEETING_NS
+    host_at, guest_at = _each_once(host_at[meets], guest_at[meets], np.abs(apart_ns[meets] - rough_ns))
+    if len(host_at) < max(FEWEST_MATCHES, LEAST_MATCHED * _fewer_in_common(host, guest, rough_ns)):
+        return None
+    starts_ns = host.start_ns[host_at] - guest.start_ns[guest_at]
+    ends_ns = host.end_ns[host_at] - guest.end_ns[guest_at]
+    by_start, by_end = float(np.median(starts_ns)), float(np.median(ends_ns))
+    deviation = max(np.median(np.abs(starts_ns - by_start)), np.median(np.abs(ends_ns - by_end)))
+    error_ns = max(abs(by_start - by_end) / 2, float(deviation), tick_ns / 2)
+    return Alignment(round((by_start + by_end) / 2), int(np.ceil(error_ns)), len(host_at))
+
+
+def _pairs(host: Events, guest: Events) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Indices of all pairs of equal keys that are not too far apart; those of the rarest keys where there are many."""
+    host_order, guest_order = (np.lexsort((each.start_ns, each.key)) for each in (host, guest))
+    keys = np.unique(guest.key)
+    host_bounds, guest_bounds = (
+        np.stack([np.searchsorted(each.key[order], keys, side) for side in ("left", "right")], axis=1)
+        for each, order in ((host, host_order), (guest, guest_order))
+    )
+    n_pairs = np.diff(host_bounds)[:, 0] * np.diff(guest_bounds)[:, 0]
+    host_at: list[NDArray[np.intp]] = []
+    guest_at: list[NDArray[np.intp]] = []
+    left = MOST_PAIRS
+    for at in np.argsort(n_pairs, kind="stable").tolist():
+        of_host, of_guest = host_order[slice(*host_bounds[at])], guest_order[slice(*guest_bounds[at])]
+        starts_ns = host.start_ns[of_host]
+        first = np.searchsorted(starts_ns, guest.start_ns[of_guest] - MOST_APART_NS)
+        counts = np.searchsorted(starts_ns, guest.start_ns[of_guest] + MOST_APART_NS) - first
+        fits = np.cumsum(counts) <= left
+        counts = np.where(fits, counts, 0)
+        left -= int(counts.sum())
+        member = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        host_at.append(of_host[member])
+        guest_at.append(np.repeat(of_guest, counts))
+    return np.concatenate(host_at), np.concatenate(guest_at)
+
+
+def _where_most_meet(apart_ns: Times) -> float:
+    """Median of the densest stretch of differences; of several nearly as dense, as regular steps make, the nearest."""
+    apart_ns = np.sort(apart_ns)
+    stop = np.searchsorted(apart_ns, apart_ns + MEETING_NS, side="right")
+    density = stop - np.arange(len(apart_ns))
+    dense = np.flatnonzero(density >= 0.9 * density.max())
+    middles = (apart_ns[dense] + apart_ns[stop[dense] - 1]) / 2
+    nearest = middles[np.argmin(np.abs(middles))]
+    near = np.flatnonzero(np.abs(middles - nearest) <= MEETING_NS)
+    best = dense[near[np.argmax(density[dense[near]])]]
+    return float(np.median(apart_ns[best : stop[best]]))
+
+
+def _each_once(
+    host_at: NDArray[np.intp], guest_at: NDArray[np.intp], apart_ns: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of the pairs with one event in common only the closest."""
+    closest = np.argsort(apart_ns, kind="stable")
+    host_at, guest_at = host_at[closest], guest_at[closest]
+    for events in (0, 1):
+        _, first = np.unique((host_at, guest_at)[events], return_index=True)
+        first = np.sort(first)
+        host_at, guest_at = host_at[first], guest_at[first]
+    return host_at, guest_at
+
+
+def _fewer_in_common(host: Events, guest: Events, shift_ns: float) -> int:
+    """Events of the side that has fewer, in the time that both recorded."""
+    start_ns = max(host.start_ns.min(), guest.start_ns.min() + shift_ns)
+    stop_ns = min(host.start_ns.max(), guest.start_ns.max() + shift_ns)
+    of_host = (host.start_ns >= start_ns) & (host.start_ns <= stop_ns)
+    of_guest = (guest.start_ns + shift_ns >= start_ns) & (guest.start_ns + shift_ns <= stop_ns)
+    return int(min(of_host.sum(), of_guest.sum()))
