@@ -13,7 +13,9 @@ from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.trace import Trace
 
-_LOST = re.compile(r"not all (.+?) events might have been collected|(.*dropped.*|.*lost.*)", re.IGNORECASE)
+_LOST = re.compile(
+    r"not all (.+?) events might have been collected|^(.*(?:dropped|lost).*)", re.IGNORECASE | re.MULTILINE
+)
 
 
 @source_rule("capture.lost", needs=("diagnostic",))

@@ -66,7 +66,7 @@ def _remade(db: sqlite3.Connection, table: str, select: str) -> str:
 def _loosen(db: sqlite3.Connection, table: str) -> None:
     columns = ", ".join(quoted(column) for column in columns_of(db, table))
     db.execute(f"CREATE TABLE loose ({columns})")
-    db.execute(f"INSERT INTO loose SELECT * FROM {quoted(table)}")
+    db.execute(f"INSERT INTO loose SELECT {columns} FROM {quoted(table)}")
     db.execute(f"DROP TABLE {quoted(table)}")
     db.execute(f"ALTER TABLE loose RENAME TO {quoted(table)}")
 
@@ -131,10 +131,10 @@ def drop_column(db: sqlite3.Connection, chance: random.Random) -> str:
 
 def rename_column(db: sqlite3.Connection, chance: random.Random) -> str:
     table, column = _some_column(db, chance)
-    name = chance.choice((f"{column}_", column.swapcase(), "rowid", 'x"y', ""))
+    name = chance.choice((f"{column}_", column.swapcase(), "rowid", 'x"y'))
     if name.lower() not in (known.lower() for known in columns_of(db, table)):
-        _loosen(db, table)
-        db.execute(f"ALTER TABLE {quoted(table)} RENAME COLUMN {quoted(column)} TO {quoted(name)}")
+        named = (f"{quoted(old)} AS {quoted(name if old == column else old)}" for old in columns_of(db, table))
+        _remade(db, table, f"SELECT {', '.join(named)} FROM {quoted(table)}")
     return f"column {table}.{column} renamed to {name!r}"
 
 
@@ -175,7 +175,15 @@ def shift_numbers(db: sqlite3.Connection, chance: random.Random) -> str:
     """Far away or the wrong way round, but still numbers that fit each other."""
     table, column = _some_column(db, chance)
     how = chance.choice(
-        ("-{c}", "{c} * 1000000007", "{c} + 4611686018427387000", "{c} - 9000000000000000000", "{c} / 2.0", "{c} % 2")
+        (
+            "-{c}",
+            "{c} * 1000000007",
+            "{c} + 4611686018427387000",
+            "{c} + 1000000000000000000",
+            "{c} - 9000000000000000000",
+            "{c} / 2.0",
+            "{c} % 2",
+        )
     )
     _loosen(db, table)
     value = how.format(c=quoted(column))

@@ -37,7 +37,7 @@ def check(report: Report, case: Case) -> None:
     assert report.verdict.title
     assert report.verdict.finding_id in (None, *(finding.id for finding in report.findings))
     assert all(answer.because and answer.rule for answer in report.cannot_tell)
-    _check_renderings(report)
+    check_renderings(report)
 
 
 def _check_device(device: DeviceRow) -> None:
@@ -103,10 +103,9 @@ def _check_evidence(evidence: Evidence, case: Case) -> None:
         case.db.execute(evidence.sql).fetchmany(1)
 
 
-def _check_renderings(report: Report) -> None:
-    shown = {
-        output_format: render(report, width=80, color=False, top=3) for output_format, render in RENDERERS.items()
-    }
+def check_renderings(report: Report, _: Case | None = None) -> None:
+    """The part that holds also of a report that was kept in a case and edited there."""
+    shown = {output_format: render(report, width=80, color=False, top=3) for output_format, render in RENDERERS.items()}
     assert shown["json"].isascii()
     document = json.loads(shown["json"], parse_constant=_refuse)
     assert document["schema"] == "diag.report/1"

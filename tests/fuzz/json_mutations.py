@@ -18,11 +18,11 @@ Json = dict[str, Any]
 DocumentMutation = Callable[[Json, random.Random], str]
 TextMutation = Callable[[bytes, random.Random], bytes]
 
-_RAW = re.compile(r'"@raw:([^"]*)@"')
+_RAW = re.compile(rb'"@raw:([^"]*)@"')
 
 
 def raw(text: str) -> str:
-    """Stands for `text` without quotation marks."""
+    """Stands for `text` without the quotation marks around it, and with those in it for its apostrophes."""
     return f"@raw:{text}@"
 
 
@@ -36,10 +36,10 @@ ODD_VALUES: tuple[object, ...] = (
 
 def mutate(document: Json, chance: random.Random) -> tuple[bytes, str]:
     """The text of the document after some mutations of either kind, and what they were."""
-    document, said = copy.deepcopy(document), []
-    for change in chance.choices(DOCUMENT_MUTATIONS, k=chance.choice((1, 1, 2, 5))):
-        said.append(change(document, chance))
-    text = _RAW.sub(r"\1", json.dumps(document, ensure_ascii=chance.random() < 0.9)).encode("utf-8", "surrogatepass")
+    document = copy.deepcopy(document)
+    said = [change(document, chance) for change in chance.choices(DOCUMENT_MUTATIONS, k=chance.choice((1, 1, 2, 5)))]
+    text = json.dumps(document, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
+    text = _RAW.sub(lambda match: match[1].replace(b"'", b'"'), text)
     if chance.random() < 0.4:
         spoil = chance.choice(TEXT_MUTATIONS)
         text = spoil(text, chance)
@@ -50,10 +50,13 @@ def mutate(document: Json, chance: random.Random) -> tuple[bytes, str]:
 # ---- the document --------------------------------------------------------------------------------------------------
 
 
-def _some_event(document: Json, chance: random.Random) -> Json:
+def _events(document: Json) -> list[Json]:
     events = document.get("traceEvents")
-    found = [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
-    return chance.choice(found) if found else {}
+    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+
+
+def _some_event(document: Json, chance: random.Random) -> Json:
+    return chance.choice(_events(document) or [{}])
 
 
 def _some_place(document: Json, chance: random.Random) -> tuple[Json, str]:
@@ -74,8 +77,8 @@ def put_odd_values(document: Json, chance: random.Random) -> str:
     event = _some_event(document, chance)
     _, key = _some_place(document, chance)
     value = chance.choice(ODD_VALUES[:-20])
-    for other in document.get("traceEvents") or []:
-        if isinstance(other, dict) and other.get("cat") == event.get("cat"):
+    for other in _events(document):
+        if other.get("cat") == event.get("cat"):
             args = other.get("args")
             place = args if isinstance(args, dict) and key in args else other
             place[key] = value
@@ -90,11 +93,10 @@ def drop_key(document: Json, chance: random.Random) -> str:
 
 def drop_key_everywhere(document: Json, chance: random.Random) -> str:
     _, key = _some_place(document, chance)
-    for event in document.get("traceEvents") or []:
-        if isinstance(event, dict):
-            event.pop(key, None)
-            if isinstance(event.get("args"), dict):
-                event["args"].pop(key, None)
+    for event in _events(document):
+        event.pop(key, None)
+        if isinstance(event.get("args"), dict):
+            event["args"].pop(key, None)
     return f"{key} of all events dropped"
 
 
@@ -107,10 +109,8 @@ def change_metadata(document: Json, chance: random.Random) -> str:
 def nest_deeply(document: Json, chance: random.Random) -> str:
     depth = chance.choice((10, 500, 5_000, 100_000))
     place, key = _some_place(document, chance) if chance.random() < 0.7 else (document, "deviceProperties")
-    opening, closing = chance.choice((("[", "]"), ('{\\"a\\":', "}")))
-    place[key] = raw((opening * depth + "1" + closing * depth).replace("\\", ""))
-    if opening != "[":  # quotation marks would end the placeholder
-        place[key] = raw("[" * depth + "]" * depth)
+    opening, closing = chance.choice((("[", "]"), ("{'a':", "}")))
+    place[key] = raw(opening * depth + "1" + closing * depth)
     return f"{key} is nested {depth} deep"
 
 
