@@ -16,7 +16,9 @@ from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.trace import Overhead, Trace
 
-_LOST = re.compile(r"not all (.+?) events might have been collected|(.*dropped.*|.*lost.*)", re.IGNORECASE)
+_LOST = re.compile(
+    r"not all (.+?) events might have been collected|^(.*(?:dropped|lost).*)", re.IGNORECASE | re.MULTILINE
+)
 
 
 @source_rule("capture.lost", needs=("diagnostic",))

@@ -26,7 +26,7 @@ from diag.store.case import Case
 def report_of(case: Case, options: AnalysisOptions) -> Report:
     """The stored report, or a new one, which is then stored if the case may be written."""
     key = _fingerprint(options)
-    body = case.value("SELECT body FROM report WHERE fingerprint = ?", (key,))
+    body = case.value("SELECT CAST(body AS BLOB) FROM report WHERE fingerprint = ?", (key,))
     if body is not None:
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(body, type=Report, dec_hook=_decode)
@@ -63,7 +63,7 @@ def stored_finding(cases: Iterable[Path], finding_id: str) -> Finding | None:
 
 def finding_in(case: Case, finding_id: str) -> Finding | None:
     """A finding by its id from the reports that a case keeps, of whatever part of the trace."""
-    for (body,) in case.db.execute("SELECT body FROM report"):
+    for (body,) in case.db.execute("SELECT CAST(body AS BLOB) FROM report"):
         with suppress(msgspec.DecodeError):
             report = msgspec.json.decode(body, type=Report, dec_hook=_decode)
             if found := next((finding for finding in report.findings if finding.id == finding_id), None):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from diag.errors import InputError, UsageError
 from diag.ingest import kineto, nsys_report, nsys_sqlite
+from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
@@ -64,6 +65,7 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
         beside = companions(path)
         readable = up_to_date(settled_copy(path, beside, folder) if beside else path, folder)
         with Case.open(readable, "immutable") as case, _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"):
+            check_rows(case, path)
             yield case
 
 

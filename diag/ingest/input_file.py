@@ -33,3 +33,14 @@ class Bounds:
 
     plain_bytes: int = 64 << 30
     """Most bytes that a compressed input may grow to (--max-size)."""
+
+
+LATEST_NS = 1 << 61
+"""Times are within 73 years of zero, be that boot or 1970: sums and differences of two of them fit in 64 bits."""
+LONGEST_NS = 1 << 50
+"""No single event takes 13 days; longer ones are left out, so that sums over thousands of events fit in 64 bits."""
+
+
+def instant(value: object) -> int | None:
+    """`value` if it can be a time in ns, else None."""
+    return value if isinstance(value, int) and abs(value) <= LATEST_NS else None

@@ -24,7 +24,7 @@ from diag.ingest import collectives
 from diag.ingest import kineto_events as known
 from diag.ingest import kineto_statements as sql
 from diag.ingest.collectives import Row
-from diag.ingest.input_file import Bounds, InputFile, Progress, silent
+from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, instant, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
 from diag.ingest.kineto_events import (
     ABSENT,
@@ -197,7 +197,7 @@ class _Trace:
         is_open = np.zeros(len(events), bool)
         if (duration == NOT_A_TIME).any():
             is_open = np.array([bytes(event.dur) == b"null" for event in events])
-        wrong = (start == NOT_A_TIME) | ((duration == NOT_A_TIME) & ~is_open)
+        wrong = (start == NOT_A_TIME) | ((duration == NOT_A_TIME) & ~is_open) | (duration > LONGEST_NS)
         negative = ~wrong & ~is_open & (duration < 0)
         self.wrong += int(wrong.sum())
         self.negative += int(negative.sum())
@@ -465,7 +465,7 @@ class _Trace:
             host=text(metadata.get("host_name")),
             rank=integer(job.get("rank")),
             world_size=integer(job.get("world_size")),
-            clock_offset_ns=integer(metadata.get("baseTimeNanoseconds")) or 0,
+            clock_offset_ns=instant(integer(metadata.get("baseTimeNanoseconds"))) or 0,
             time_resolution_ns=1000 if self.whole_microseconds else 1,
             capture_start_ns=self.span_ns and self.span_ns[0],
             capture_end_ns=self.span_ns and self.span_ns[1],

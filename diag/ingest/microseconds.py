@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.ingest.input_file import LATEST_NS
+
 NOT_A_TIME = int(np.iinfo(np.int64).min)
 """Stands where the text is no number, or one beyond `LIMIT_NS`."""
-LIMIT_NS = 2**62
-"""Larger times, 146 years, are refused, so that the sum of two always fits int64."""
+LIMIT_NS = LATEST_NS
+"""Larger times are refused."""
 
 _LIMIT_US = Decimal(LIMIT_NS) / 1000
 _EXACT = Context(prec=80)

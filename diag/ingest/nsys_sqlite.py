@@ -17,7 +17,7 @@ from diag.errors import InputError
 from diag.ingest import collectives
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
-from diag.ingest.input_file import InputFile, Progress, silent
+from diag.ingest.input_file import InputFile, Progress, instant, silent
 from diag.ingest.nsys_counters import read_counters
 from diag.ingest.nsys_nvtx import read_nvtx
 from diag.ingest.nsys_tables import Export, as_text
@@ -175,10 +175,10 @@ class _Import:
             tool_version=first.get("EXPORT_PRODUCT_VERSION"),
             schema_version=first.get("EXPORT_SCHEMA_VERSION"),
             host=_optional_text(host),
-            clock_offset_ns=_integer(utc_epoch_ns) or 0,
+            clock_offset_ns=instant(utc_epoch_ns) or 0,
             time_resolution_ns=1,
-            capture_start_ns=_integer(start),
-            capture_end_ns=_integer(end),
+            capture_start_ns=instant(start),
+            capture_end_ns=instant(end),
         )
 
     def _one(self, table: str, statement: str, width: int) -> tuple[Any, ...]:

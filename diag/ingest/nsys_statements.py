@@ -3,14 +3,15 @@
 `{table}` and `{column}` are filled in by `Export.sql`: a column that the file lacks becomes NULL. The temporary tables
 `map_...` (key, value) translate the file's ids into those of the case. Other values are CAST because SQLite lets any
 column hold any type, and the case does not. Texts come as BLOBs: not every one is UTF-8.
-`{earliest}`, `{latest}`, `{last_device}` and `{longest}` bound what a damaged or hostile file may claim.
+`{earliest}`, `{latest}`, `{longest_ns}`, `{last_device}` and `{longest}` bound what a damaged or hostile file may
+claim.
 """
 
 # Conditions that several statements share; `Export.sql` fills them in like columns.
 CONDITIONS = {
     "is_instant": "typeof({start}) = 'integer' AND {start} BETWEEN {earliest} AND {latest}",
     "is_timed": """typeof({start}) = 'integer' AND typeof({end}) = 'integer'
-       AND {earliest} <= {start} AND {start} <= {end} AND {end} <= {latest}""",
+       AND {earliest} <= {start} AND {end} <= {latest} AND {end} - {start} BETWEEN 0 AND {longest_ns}""",
     "is_number": "typeof({value}) IN ('integer', 'real') AND {value} BETWEEN {earliest} AND {latest}",
     # CUPTI says of device activities: start = end = 0 means that no time could be collected.
     "is_device_work": """({start} <> 0 OR {end} <> 0)
@@ -363,7 +364,7 @@ NSYS_OVERHEAD = """
 """
 
 DIAGNOSTICS = """
-    SELECT CAST({timestamp} AS INTEGER), COALESCE(s.value, 'unknown'), CAST({text} AS BLOB)
+    SELECT CAST({timestamp} AS INTEGER), COALESCE(s.value, 'unknown'), substr(CAST({text} AS BLOB), 1, {longest})
       FROM src.{table} t
       LEFT JOIN map_severity s ON s.key = {severity}
      WHERE {text} IS NOT NULL
@@ -472,7 +473,7 @@ NVTX_RANGES = """
       FROM {table} t
      WHERE {eventType} IN ({push_pop}, {start_end}, {mark})
        AND {is_instant} AND typeof({globalTid}) = 'integer'
-       AND (typeof({end}) <> 'integer' OR {end} BETWEEN {start} AND {latest})
+       AND (typeof({end}) <> 'integer' OR {end} <= {latest} AND {end} - {start} BETWEEN 0 AND {longest_ns})
 """
 NVTX_EXTRAS = """,
            COALESCE(CAST({category} AS INTEGER), 0) AS category,

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from diag.ingest.input_file import LONGEST_NS
 from diag.ingest.nsys_statements import CONDITIONS
 
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -152,6 +153,7 @@ LONGEST_NAME_BYTES = 1 << 16
 
 _LATEST_NS = 1 << 60  # 36 years of recording: sums and differences of such times fit in 64 bits
 _BOUNDS = {
+    "longest_ns": str(LONGEST_NS),
     "earliest": str(-_LATEST_NS),
     "latest": str(_LATEST_NS),
     "last_device": str((1 << 16) - 1),

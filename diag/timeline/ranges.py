@@ -61,14 +61,15 @@ _BLOCKS = """
 
 def load_ranges(case: Case, source_id: int) -> Ranges:
     """All ranges of a source, whether the case holds them as rows or as columns."""
-    columns = _load_columns(case, source_id)
+    columns = load_columns(case, source_id)
     if not len(columns["start_ns"]):
         columns = case.arrays(_ROWS.format(source_id=source_id), COLUMNS)
     order = nesting.nesting_order(columns["thread_id"], columns["start_ns"], columns["end_ns"])
     return Ranges(*(columns.pop(name)[order] for name in COLUMNS))
 
 
-def _load_columns(case: Case, source_id: int) -> Arrays:
+def load_columns(case: Case, source_id: int) -> Arrays:
+    """The ranges that the case keeps as columns, as stored; none where it keeps rows."""
     return {
         name: np.frombuffer(b"".join(data for (data,) in case.db.execute(_BLOCKS, (source_id, name))), dtype)
         for name, dtype in COLUMNS.items()
