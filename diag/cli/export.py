@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, write
+from diag.cli.terminal import StatusLine, note, write
 from diag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def export(
     else:
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
-    options = ImportOptions(use_cache=not no_cache, bounds=bounds)
+    options = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
     with StatusLine() as status, open_inputs(inputs, options, status) as case:
         parts = axis.parts(case, window)
         if is_trace:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, color, width, write
+from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import NothingToTell, UsageError
 
 
@@ -76,7 +76,7 @@ def report(
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = AnalysisOptions(window, range_name, thresholds)
     with StatusLine() as status:
-        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
+        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds, note=note)
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)

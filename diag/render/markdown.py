@@ -25,7 +25,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
         *(block for table in tables(report, top) for block in _table(table)),
         *_cannot_tell(report),
         *_clear(report),
-        *_sources(report),
+        *_sources(report, top),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -47,7 +47,7 @@ def _lead(report: Report) -> Iterable[str]:
         yield _text(finding.claim)
     rows = [[_text(each.label), _text(phrases.value(each)), _text(each.formula)] for each in finding.evidence]
     yield _grid(("evidence", "value", "formula"), rows, numbers={1}) if rows else ""
-    yield _identity(finding)
+    yield _identity(finding, phrases.subject(report, finding.subject))
     if finding.next:
         yield "### What to do"
         yield "\n".join(f"{number}. {_text(step)}" for number, step in enumerate(finding.next, 1))
@@ -57,9 +57,9 @@ def _lead(report: Report) -> Iterable[str]:
     yield _text(phrases.won(finding, report))
 
 
-def _identity(finding: Finding) -> str:
+def _identity(finding: Finding, about: str) -> str:
     said = f"{finding.severity}, {finding.confidence} confidence, rule {_name(finding.rule)}"
-    return f"{said}; more: {_name(f'diag explain {finding.id}')}"
+    return f"{said}{f', {_text(about)}' if about else ''}; more: {_name(f'diag explain {finding.id}')}"
 
 
 def _others(report: Report, top: int) -> Iterable[str]:
@@ -108,15 +108,17 @@ def _clear(report: Report) -> Iterable[str]:
         yield _list(rules)
 
 
-def _sources(report: Report) -> Iterable[str]:
+def _sources(report: Report, top: int) -> Iterable[str]:
     if not report.sources:
         return
     yield "### Read"
     lines = []
-    for source in report.sources:
+    shown = report.sources[: max(top, phrases.FEW_ROWS)]
+    for source in shown:
         lines.append(f"- {_name(source.path)}: {_text(phrases.source(source))}")
         lines += [f"  - {_text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
+    yield _text(phrases.hidden_sources(report, len(shown)))
 
 
 def _list(rules: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import ntpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from diag.model import units
 from diag.rules.finding import Answer, Evidence, Finding, Subject
@@ -15,6 +16,20 @@ from diag.timeline.device import FEWEST_OPERATIONS
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
+
+FEW_ROWS = 8
+"""So many devices or inputs are all shown, whatever `--top` says: a machine has eight GPUs."""
+
+_TRACE_ENDINGS = (
+    ".pt.trace.json.gz",
+    ".pt.trace.json",
+    ".json.gz",
+    ".json",
+    ".sqlite",
+    ".nsys-rep",
+    ".qdrep",
+    ".qdstrm",
+)
 
 
 def lead(report: Report) -> Finding | None:
@@ -110,11 +125,15 @@ def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     parts = [f"GPU {row.device}"]
     if hardware and row.name:
         parts.append(row.name)
-    if hardware or len({other.process for other in report.devices}) > 1:
+    if _has_several_processes(report, row.source) or (hardware and len(report.sources) == 1):
         parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
         parts.append(source_name(report, row.source))
     return ", ".join(parts)
+
+
+def _has_several_processes(report: Report, source_id: int) -> bool:
+    return len({row.process for row in report.devices if row.source == source_id}) > 1
 
 
 def subject(report: Report, about: Subject) -> str:
@@ -122,8 +141,12 @@ def subject(report: Report, about: Subject) -> str:
     row = device_of(report, about)
     if row:
         return device(report, row) if len(report.devices) > 1 else ""
-    parts = [f"pid {about.process}"] if about.process is not None and len(report.devices) > 1 else []
-    return ", ".join([*parts, source_name(report, about.source)] if len(report.sources) > 1 else parts)
+    parts = []
+    if about.process is not None and _has_several_processes(report, about.source):
+        parts.append(f"pid {about.process}")
+    if len(report.sources) > 1:
+        parts.append(source_name(report, about.source))
+    return ", ".join(parts)
 
 
 def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
@@ -175,6 +198,14 @@ def _rule_on(rule: str, subjects: Sequence[str], report: Report) -> str:
     return f"{rule} ({some(named, '; ')})" if elsewhere and named else rule
 
 
+def more(rows: int, shown: int) -> str:
+    """
+    >>> more(24, 8)
+    '… and 16 more (--top 24).'
+    """
+    return f"… and {rows - shown:,} more (--top {rows})."
+
+
 def some(texts: Iterable[str], separator: str = ", ") -> str:
     """
     >>> some(["a", "b"]), some("abcdef")
@@ -187,16 +218,41 @@ def some(texts: Iterable[str], separator: str = ", ") -> str:
 
 def source_name(report: Report, source_id: int) -> str:
     """How one of several sources is called: by its rank, its file's name or its path, whichever is its own first."""
-    names = {source.id: (_rank(source), ntpath.basename(source.path), source.path) for source in report.sources}
-    mine = names.get(source_id, ())
-    for at, name in enumerate(mine):
-        if name and sum(other[at] == name for other in names.values()) == 1:
-            return name
-    return f"source {source_id}"
+    names = _source_names(tuple((source.id, source.rank, source.path) for source in report.sources))
+    return names.get(source_id, f"source {source_id}")
 
 
-def _rank(of: Source) -> str | None:
-    return None if of.rank is None else f"rank {of.rank}"
+@cache
+def _source_names(sources: tuple[tuple[int, int | None, str], ...]) -> Mapping[int, str]:
+    """Worked out once: a report on a thousand ranks names each of them many times."""
+    choices = {source_id: _names_of(rank, path) for source_id, rank, path in sources}
+    taken = [Counter(names) for names in zip(*choices.values(), strict=True)]
+    return {
+        source_id: name
+        for source_id, names in choices.items()
+        if (name := next((n for n, counts in zip(names, taken, strict=True) if n and counts[n] == 1), None))
+    }
+
+
+def _names_of(rank: int | None, path: str) -> tuple[str | None, ...]:
+    """From the shortest to the longest."""
+    file = ntpath.basename(path)
+    ending = next((ending for ending in _TRACE_ENDINGS if file.endswith(ending)), "")
+    return (_rank(rank), file.removesuffix(ending), file, path)
+
+
+def _rank(rank: int | None) -> str | None:
+    return None if rank is None else f"rank {rank}"
+
+
+def hidden_sources(report: Report, shown: int) -> str:
+    """The inputs that are counted, not told, with how much there is to say about them."""
+    hidden = report.sources[shown:]
+    if not hidden:
+        return ""
+    notes = sum(len(report.notes.get(source.id, ())) for source in hidden)
+    about_them = f" {units.count(notes, 'note')} on them: --format json." if notes else ""
+    return more(len(report.sources), shown) + about_them
 
 
 def source(of: Source) -> str:
@@ -205,4 +261,6 @@ def source(of: Source) -> str:
     made_by = " ".join(filter(None, parts))
     schema = f"schema {of.schema_version}" if of.schema_version else None
     machine = f"host {of.host}" if of.host else None
-    return ", ".join(filter(None, (made_by, schema, machine, _rank(of), f"tick {units.time(of.time_resolution_ns)}")))
+    return ", ".join(
+        filter(None, (made_by, schema, machine, _rank(of.rank), f"tick {units.time(of.time_resolution_ns)}"))
+    )

@@ -41,7 +41,7 @@ def render_text(
         *(page.table(table) for table in tables(report, top)),
         _cannot_tell(page, report),
         _clear(page, report),
-        _sources(page, report),
+        _sources(page, report, top),
     ]
     return _joined(sections)
 
@@ -126,14 +126,14 @@ def _bounded(text: str) -> str:
 
 def _verdict(page: Page, report: Report) -> Lines:
     finding = phrases.lead(report)
-    identity = _identity(page, finding) if finding else []
+    identity = _identity(page, finding, phrases.subject(report, finding.subject)) if finding else []
     code = _COLORS[finding.severity] if finding else _BOLD
     return [*page.heading(report.verdict.title, code), *page.prose(report.verdict.summary), *identity]
 
 
-def _identity(page: Page, finding: Finding) -> Lines:
-    said = f"{finding.severity}, {finding.confidence} confidence, rule {finding.rule}; more: diag explain {finding.id}"
-    return page.dim(said)
+def _identity(page: Page, finding: Finding, about: str = "") -> Lines:
+    parts = (finding.severity, f"{finding.confidence} confidence", f"rule {finding.rule}", about)
+    return page.dim(f"{', '.join(filter(None, parts))}; more: diag explain {finding.id}")
 
 
 def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
@@ -206,11 +206,14 @@ def _clear(page: Page, report: Report) -> Lines:
     return _titled(page, "Clear", page.prose(", ".join(phrases.clear(report))))
 
 
-def _sources(page: Page, report: Report) -> Lines:
+def _sources(page: Page, report: Report, top: int) -> Lines:
     lines: Lines = []
-    for source in report.sources:
+    shown = report.sources[: max(top, phrases.FEW_ROWS)]
+    for source in shown:
         lines += page.prose(source.path, INDENT * 2, INDENT)
         lines += page.dim(phrases.source(source), INDENT * 2)
         for note in report.notes.get(source.id, ()):
             lines += page.prose(note, INDENT * 2)
+    if hidden := phrases.hidden_sources(report, len(shown)):
+        lines += page.prose(hidden)
     return _titled(page, "Read", lines)
