@@ -10,7 +10,7 @@ from functools import cache
 
 from diag.model import units
 from diag.rules.finding import Answer, Evidence, Finding, Subject
-from diag.rules.report import DeviceRow, KernelRow, RangeRow, Report
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, RangeRow, Report
 from diag.store.case import Source
 from diag.timeline.device import FEWEST_OPERATIONS
 
@@ -41,12 +41,52 @@ def others(report: Report) -> list[Finding]:
     return [finding for finding in report.findings if finding.id != report.verdict.finding_id]
 
 
-def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> list[list[Finding]]:
     """Findings that differ in their subject only, as on each of many devices, told together."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.rule, finding.title, finding.severity), []).append(finding)
+        standing = baseline.standing[finding.id] if baseline else ""
+        groups.setdefault((finding.rule, finding.title, finding.severity, standing), []).append(finding)
     return list(groups.values())
+
+
+def severity(report: Report | None, finding: Finding) -> str:
+    """The severity, and how the finding stands to the baseline if there is one."""
+    baseline = report.baseline if report else None
+    return f"{finding.severity}, {baseline.standing[finding.id]}" if baseline else finding.severity
+
+
+def baseline_summary(report: Report, comparison: Comparison) -> str:
+    """How many findings are new, worse, known and gone, and what worse means."""
+    numbers = Counter(comparison.standing[finding.id] for finding in report.findings)
+    judged = sum(gone.is_judged for gone in comparison.gone)
+    counts = [f"{numbers[standing]} {standing}" for standing in ("new", "worse", "known")]
+    counts.append(f"{judged} gone")
+    if unjudged := len(comparison.gone) - judged:
+        counts.append(f"{unjudged} not looked for again")
+    return f"{', '.join(counts)}. Worse: the share of the window rose by more than {units.share(comparison.margin)}."
+
+
+def baseline_changes(report: Report, comparison: Comparison) -> list[str]:
+    """A line for each finding that is new or worse, and for each that the baseline alone has."""
+    changed = [finding for finding in report.findings if comparison.standing[finding.id] != "known"]
+    return [*(_changed(report, comparison, finding) for finding in changed), *map(_gone, comparison.gone)]
+
+
+def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
+    standing, before = comparison.standing[finding.id], comparison.before.get(finding.id)
+    about = subject(report, finding.subject)
+    rise = ""
+    if standing == "worse":
+        rise = f": {units.share(before or 0.0)} of the window then, {units.share(finding.share or 0.0)} now"
+    return f"{standing}: {finding.title}{f', {about}' if about else ''}{rise} [{finding.id}]"
+
+
+def _gone(gone: Gone) -> str:
+    about = "" if gone.device is None else f", GPU {gone.device}"
+    share = "" if gone.share is None else f", {units.share(gone.share)} of the window then"
+    standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
+    return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
 
 def value(evidence: Evidence) -> str:
