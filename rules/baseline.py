@@ -119,8 +119,10 @@ def compare(report: Report, baseline: Baseline, path: str, margin: float = DEFAU
 def _standing(finding: Finding, known: Remembered | None, margin: float) -> Standing:
     if known is None:
         return "new"
+    # A fact that is no fault cannot get worse: a hot kernel's share rises when everything else gets faster.
+    is_fact = finding.level == "info"
     rise = (finding.share or 0.0) - (known.share or 0.0)
-    return "worse" if finding.share is not None and rise > margin else "known"
+    return "worse" if not is_fact and finding.share is not None and rise > margin else "known"
 
 
 def _gone(known: Remembered, report: Report) -> Gone:

@@ -34,6 +34,11 @@ def test_a_share_that_rose_by_more_than_the_margin_is_worse(share: float | None,
     assert standings(reported(finding(share=share)), reported(finding(share=0.30, subject=EARLIER))) == [standing]
 
 
+def test_a_fact_that_is_no_fault_cannot_get_worse() -> None:
+    hot = finding("kernels.hot", share=0.9, level="info")
+    assert standings(reported(hot), reported(replace(hot, share=0.1))) == ["known"]
+
+
 def test_the_margin_can_be_chosen() -> None:
     now, then = reported(finding(share=0.32)), reported(finding(share=0.30))
     assert standings(now, then, margin=0.0) == ["worse"]
