@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from diag.export.axis import Part
+    from diag.export.table import Table
     from diag.store.case import Case
 
 STANDARD_OUTPUT = Path("-")
@@ -86,9 +87,9 @@ def export(
         if is_trace:
             _trace(case, parts, window, output, status)
         elif table is not None:
-            _table(case, parts, table, output, output_format, as_stored=as_stored)
+            _table(_made(case, table, parts, window, as_stored=as_stored), output, output_format)
         else:
-            _tables(case, parts, output, output_format, status, as_stored=as_stored)
+            _tables(case, parts, window, output, output_format, status, as_stored=as_stored)
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
@@ -101,35 +102,46 @@ def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Pa
     _text(trace_of(case, parts, findings), output)
 
 
-def _table(
-    case: Case, parts: Mapping[int, Part], name: str, output: Path, output_format: ExportFormat, *, as_stored: bool
-) -> None:
-    from diag.export import tables, target
+def _made(case: Case, name: str, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Table:
+    """A table of the case, or of what the rules say of this part of it."""
+    from diag.export import findings, tables
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.stored import report_of
 
-    table = tables.table_of(case, name, parts, as_stored=as_stored)
+    if name in findings.TABLES and not as_stored:
+        return findings.TABLES[name](report_of(case, AnalysisOptions(window)).findings)
+    return tables.table_of(case, name, parts, as_stored=as_stored)
+
+
+def _table(table: Table, output: Path, output_format: ExportFormat) -> None:
+    from diag.export import target
+    from diag.export.table import csv_text, write_parquet
+
     if output_format is ExportFormat.CSV:
-        _text(tables.csv_text(table), output)
+        _text(csv_text(table), output)
         return
     with target.whole_file(output) as part:
-        tables.write_parquet(table, part)
+        write_parquet(table, part)
 
 
 def _tables(
     case: Case,
     parts: Mapping[int, Part],
+    window: str | None,
     output: Path,
     output_format: ExportFormat,
     status: StatusLine,
     *,
     as_stored: bool,
 ) -> None:
-    from diag.export import tables, target
+    from diag.export import findings, tables, target
+    from diag.export.table import write_csv, write_parquet
 
-    write_table = tables.write_csv if output_format is ExportFormat.CSV else tables.write_parquet
+    write_table = write_csv if output_format is ExportFormat.CSV else write_parquet
     with target.whole_folder(output) as folder:
-        for name in tables.tables_with_rows(case):
+        for name in [*tables.tables_with_rows(case), *findings.TABLES]:
             status(f"writing {name}")
-            table = tables.table_of(case, name, parts, as_stored=as_stored)
+            table = _made(case, name, parts, window, as_stored=as_stored and name not in findings.TABLES)
             write_table(table, folder / f"{name}.{output_format.value}")
 
 

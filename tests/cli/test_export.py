@@ -40,7 +40,7 @@ def test_all_tables_go_to_a_folder(diag: Command, export: Path, tmp_path: Path) 
     diag("export", export, "-f", "csv", "-o", tmp_path / "csv").is_quiet_success()
     diag("export", export, "-f", "parquet", "-o", tmp_path / "parquet").is_quiet_success()
     names = {file.stem for file in (tmp_path / "csv").iterdir()}
-    assert {"gpu_op", "api_call", "cpu_range", "source", "name"} <= names
+    assert {"gpu_op", "api_call", "cpu_range", "source", "name", "finding", "evidence"} <= names
     assert not names & {"report", "column_block", "sched"}
     assert {file.stem for file in (tmp_path / "parquet").iterdir()} == names
     for name in names:
@@ -56,6 +56,17 @@ def test_one_table_goes_to_a_file_or_a_pipe(diag: Command, export: Path, tmp_pat
     assert len(shown.splitlines()) == 42
     part = diag("export", export, "-f", "csv", "--table", "gpu_op", "-o", "-", "--window", ":10us").out
     assert len(part.splitlines()) == 11
+
+
+def test_findings_are_a_table_whatever_was_looked_at_before(diag: Command, export: Path, tmp_path: Path) -> None:
+    words = ("-f", "csv", "--table", "finding", "-o", "-")
+    first = diag("export", export, *words).is_quiet_success()
+    diag("report", export, "--window", ":10us").is_quiet_success()
+    assert diag("export", export, *words).is_quiet_success() == first
+    assert diag("export", export, *words, "--window", ":10us").is_quiet_success() != first
+    report = json.loads(diag("report", export, "--format", "json").out)
+    rows = list(csv.DictReader(io.StringIO(first, newline="")))
+    assert [row["id"] for row in rows] == [finding["id"] for finding in report["findings"]]
 
 
 def test_nothing_is_replaced_unless_it_is_forced(diag: Command, export: Path, tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ from pyarrow import parquet
 
 from diag.errors import UsageError
 from diag.export import axis, tables
+from diag.export.findings import evidence_table, finding_table
+from diag.export.table import csv_text, write_parquet
 from diag.ingest.ranges import ROW_LIMIT, RangeWriter
+from diag.rules.finding import Evidence, Finding, Subject
 from diag.store.case import Case
 from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
@@ -30,7 +33,7 @@ def two_kernels() -> NsysExport:
 
 def rows_of(case: Case, name: str, window: str | None = None, *, as_stored: bool = False) -> list[dict[str, str]]:
     table = tables.table_of(case, name, axis.parts(case, window), as_stored=as_stored)
-    return list(csv.DictReader(io.StringIO("".join(tables.csv_text(table)))))
+    return list(csv.DictReader(io.StringIO("".join(csv_text(table)))))
 
 
 def test_names_stand_in_the_place_of_their_ids(tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_csv_quotes_what_needs_it(tmp_path: Path) -> None:
 def test_parquet_keeps_types_and_nulls(tmp_path: Path) -> None:
     with imported(two_kernels(), tmp_path) as case:
         table = tables.table_of(case, "gpu_op", axis.parts(case, None))
-        tables.write_parquet(table, tmp_path / "ops.parquet")
+        write_parquet(table, tmp_path / "ops.parquet")
         plain = rows_of(case, "gpu_op")
     read = parquet.read_table(tmp_path / "ops.parquet")
     assert str(read.schema.field("start_ns").type) == "int64"
@@ -78,8 +81,8 @@ def test_parquet_keeps_types_and_nulls(tmp_path: Path) -> None:
 def test_an_empty_table_is_a_line_of_names(tmp_path: Path) -> None:
     with imported(two_kernels(), tmp_path) as case:
         table = tables.table_of(case, "cpu_sample", axis.parts(case, None))
-        assert "".join(tables.csv_text(table)).startswith("source_id,thread_id,tid,time_ns")
-        tables.write_parquet(table, tmp_path / "empty.parquet")
+        assert "".join(csv_text(table)).startswith("source_id,thread_id,tid,time_ns")
+        write_parquet(table, tmp_path / "empty.parquet")
         assert "cpu_sample" not in tables.tables_with_rows(case)
     assert parquet.read_table(tmp_path / "empty.parquet").num_rows == 0
 
@@ -99,3 +102,20 @@ def test_ranges_kept_as_columns_are_rows_again(tmp_path: Path, monkeypatch: pyte
             ("open", "nvtx", "101", "", ""),
         ]
         assert [row["start_ns"] for row in rows_of(case, "cpu_range", "650ns:")] == ["700"]
+
+
+def test_findings_and_their_evidence_are_tables(tmp_path: Path) -> None:
+    finding = Finding(
+        title="Idle", claim="It idles.", subject=Subject(1, process=100, device=0, window=(5, 10)),
+        counterfactual="", refute="", next=["Look.", "Act."], share=0.5, rule="idle.gpu",
+        evidence=[Evidence("idle", 5, "ns", "window - busy"), Evidence("cause", "loader", "text", "the range")],
+    )  # fmt: skip
+    write_parquet(finding_table([finding]), tmp_path / "finding.parquet")
+    write_parquet(evidence_table([finding]), tmp_path / "evidence.parquet")
+    (row,) = parquet.read_table(tmp_path / "finding.parquet").to_pylist()
+    assert (row["severity"], row["share"], row["pid"], row["window_end_ns"]) == ("critical", 0.5, 100, 10)
+    assert row["next"] == "Look.\nAct."
+    evidence = parquet.read_table(tmp_path / "evidence.parquet").to_pylist()
+    assert [(each["value"], each["text"], each["unit"]) for each in evidence] == [
+        (5.0, None, "ns"), (None, "loader", "text"),
+    ]  # fmt: skip
