@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.finding import CannotTell, Clear, Finding, Severity
 from diag.store.case import Source
 
 
@@ -119,6 +120,33 @@ class RangeRow:
     gpu_sum_ns: int  # their sum
 
 
+Standing = Literal["new", "worse", "known"]
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A finding of the baseline that this run does not have."""
+
+    rule: str
+    title: str  # as it was then
+    severity: Severity
+    device: int | None  # ordinal
+    name: str | None  # pattern of the kernel or range that it was about
+    share: float | None
+    is_judged: bool  # the rule looked again; otherwise what it needs was not captured this time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the findings stand to those of an earlier run (`rules/baseline.py`)."""
+
+    path: str  # of the baseline
+    margin: float  # a share that rose by more is worse
+    standing: Mapping[str, Standing]  # by finding id
+    before: Mapping[str, float | None]  # share in the baseline, by id of a finding that it has
+    gone: Sequence[Gone]
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Findings are ranked; `overlaps` gives for each finding id those of others on the same device time."""
@@ -134,6 +162,7 @@ class Report:
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
+    baseline: Comparison | None = None  # where the user named one
 
     @property
     def tells_something(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, color, width, write
+from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import UsageError
 
 
@@ -49,7 +49,7 @@ def _finding(finding_id: str, inputs: list[Path]) -> str:
     from diag.store.cache import Cache
 
     if inputs:
-        with StatusLine() as status, open_inputs(inputs, ImportOptions(), status) as case:
+        with StatusLine() as status, open_inputs(inputs, ImportOptions(note=note), status) as case:
             whole = report_of(case, AnalysisOptions()).findings
             found = next((f for f in whole if f.id == finding_id), None) or finding_in(case, finding_id)
     else:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine, note, width, write
 from diag.errors import UsageError
 from diag.store.sqlite_errors import is_interrupt
 
@@ -51,7 +51,7 @@ def query(
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.nsys_sqlite import attach_exports
 
-    with StatusLine() as status, open_inputs([case_path], ImportOptions(), status) as case:
+    with StatusLine() as status, open_inputs([case_path], ImportOptions(note=note), status) as case:
         attach_exports(case)
         case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
         _allow_only_reading(case.db)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, color, width, write
-from diag.errors import NothingToTell, UsageError
+from diag.cli.terminal import StatusLine, color, note, width, write
+from diag.errors import InputError, NothingToTell, UsageError
+
+if TYPE_CHECKING:
+    from diag.ingest.importer import ImportOptions
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.baseline import Baseline
 
 
 class Format(enum.StrEnum):
@@ -33,6 +39,18 @@ def report(
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with 1 if there is a finding of this severity or above.")
     ] = FailOn.NEVER,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An earlier run (JSON report, case or trace): only what is new or worse fails."
+        ),
+    ] = None,
+    baseline_margin: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, metavar="SHARE", help="Rise of a finding's share that makes it worse (default 0.02)."
+        ),
+    ] = None,
     window: Annotated[
         str | None,
         typer.Option(metavar="START:END", help="Part of the trace, from its first event: 100ms:2.5s, 3s:, :1s."),
@@ -57,12 +75,15 @@ def report(
     Example: diag report train.nsys-rep
 
     Example: diag report rank0.json.gz --format json --fail-on critical
+
+    Example: diag report train.nsys-rep --baseline main.json --fail-on warning
     """
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.input_file import Bounds
     from diag.render import RENDERERS
     from diag.rules import thresholds as limits
     from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.baseline import DEFAULT_MARGIN, compare, failures
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import keep_only, report_of
     from diag.store.sizes import parse_size
@@ -72,21 +93,40 @@ def report(
         parse_window(window)
     if range_name == "":
         raise UsageError("--range is empty. Write the name of a range, or a pattern like ProfilerStep#")
+    if baseline is None and baseline_margin is not None:
+        raise UsageError("--baseline-margin says when a finding is worse than in a baseline. Name one with --baseline.")
     limits.load(thresholds)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = AnalysisOptions(window, range_name, thresholds)
     with StatusLine() as status:
-        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
+        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds, note=note)
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)
+        if baseline is not None:
+            earlier = _baseline(baseline, options, replace(imports, keep=None), status)
+            margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
+            result = replace(result, baseline=compare(result, earlier, str(baseline), margin))
     if output is not None:
         keep_only(output, options)
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
-    if fail_on is not FailOn.NEVER:
-        worst = max((SEVERITIES.index(finding.severity) for finding in result.findings), default=-1)
-        if worst >= SEVERITIES.index(fail_on.value):
-            raise typer.Exit(1)
+    if fail_on is not FailOn.NEVER and failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :]):
+        raise typer.Exit(1)
+
+
+def _baseline(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Baseline:
+    """The findings of an earlier run: from its JSON report, or found anew in its case or trace."""
+    from diag.ingest.detect import is_other_json
+    from diag.ingest.importer import open_inputs
+    from diag.rules.baseline import MOST_BYTES, of_json, of_report
+    from diag.rules.stored import report_of
+
+    if not path.is_dir() and is_other_json(path):
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} is larger than a report can be ({MOST_BYTES >> 20} MiB). Name another baseline.")
+        return of_json(path.read_bytes(), str(path))
+    with open_inputs([path], imports, status) as case:
+        return of_report(report_of(case, options))

@@ -39,6 +39,13 @@ def write(text: str) -> bool:
     return True
 
 
+def note(text: str) -> None:
+    """A sentence on stderr about something that is no error."""
+    from diag.render.escape import one_line
+
+    print(f"diag: {one_line(text)}", file=sys.stderr)
+
+
 class StatusLine:
     """One line on stderr that says what is being done, once it takes longer than a moment; nothing in a pipe."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from diag import __version__
-from diag.cli import explain, query, report
+from diag.cli import doctor, explain, export, query, report
 
 app = typer.Typer(
     name="diag",
@@ -20,6 +20,8 @@ app = typer.Typer(
 app.command(name="report", no_args_is_help=True)(report.report)
 app.command(name="explain")(explain.explain)
 app.command(name="query", no_args_is_help=True)(query.query)
+app.command(name="export", no_args_is_help=True)(export.export)
+app.command(name="doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

@@ -49,6 +49,12 @@ def detect(path: Path) -> str:
     raise UnknownKind(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
 
 
+def is_other_json(path: Path) -> bool:
+    """Whether a file holds a JSON object that is no trace, as a report of diag does. Raises InputError as `detect`."""
+    head = read_head(path)
+    return head.lstrip()[:1] == b"{" and not kineto.looks_like_kineto(head)
+
+
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, "
     "PyTorch profiler traces (.json, .json.gz), and diag cases"

@@ -34,6 +34,8 @@ class ImportOptions:
     """Where the user wants the case (-o)."""
     use_cache: bool = True
     bounds: Bounds = field(default_factory=Bounds)
+    note: Progress = silent
+    """Hears, one sentence at a time, what of a folder is read and what is not."""
 
 
 @contextmanager
@@ -42,16 +44,16 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
 
     Raises InputError when an input cannot be read; then no case is left behind.
     """
-    inputs = find_inputs(paths)
+    inputs = find_inputs(paths, options.note)
     if options.keep:
         check_target(options.keep, [item.path for item in inputs])
     cache = Cache.of_user() if options.use_cache else None
     if inputs[0].kind == "case":
         opened = _given(inputs[0].path, cache)
     elif cache:
-        opened = _cached(inputs, cache, options.bounds, progress)
+        opened = _cached(inputs, cache, options, progress)
     else:
-        opened = _passing(inputs, options.bounds, progress)
+        opened = _passing(inputs, options, progress)
     with opened as case:
         yield case
         if options.keep:
@@ -70,13 +72,14 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
 
 
 @contextmanager
-def _cached(inputs: Sequence[Input], cache: Cache, bounds: Bounds, progress: Progress) -> Iterator[Case]:
+def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progress: Progress) -> Iterator[Case]:
     digests = _digests(inputs, cache)
+    inputs = _distinct(inputs, digests, options.note)
     place = cache.path_of((item.path, digests[item.path]) for item in inputs)
     with work_folder(cache.folder) as folder:
 
         def make() -> Path:
-            return _import(inputs, digests, folder, bounds, progress)
+            return _import(inputs, digests, folder, options.bounds, progress)
 
         with cache.kept(place, make) as path:
             mode: Mode = "rw" if os.access(path, os.W_OK) else "ro"
@@ -89,11 +92,13 @@ def _cached(inputs: Sequence[Input], cache: Cache, bounds: Bounds, progress: Pro
 
 
 @contextmanager
-def _passing(inputs: Sequence[Input], bounds: Bounds, progress: Progress) -> Iterator[Case]:
+def _passing(inputs: Sequence[Input], options: ImportOptions, progress: Progress) -> Iterator[Case]:
     """A case that is gone afterwards."""
+    digests = _digests(inputs)
+    inputs = _distinct(inputs, digests, options.note)
     with (
         work_folder(None) as folder,
-        Case.open(_import(inputs, _digests(inputs), folder, bounds, progress), "rw") as case,
+        Case.open(_import(inputs, digests, folder, options.bounds, progress), "rw") as case,
     ):
         yield case
 
@@ -133,14 +138,24 @@ def _is_damaged(case: Case) -> bool:
 
 
 def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
-    """Raises UsageError when two inputs have the same content: it would count twice."""
     digest = cache.digest if cache else file_digest
-    digests = {item.path: [digest(file) for file in (item.path, *companions(item.path))] for item in inputs}
-    seen: dict[str, Path] = {}
-    for path, parts in digests.items():
-        if (same := seen.setdefault("".join(parts), path)) is not path:
-            raise UsageError(f"{path} has the same content as {same}. Name one of them.")
-    return digests
+    return {item.path: [digest(file) for file in (item.path, *companions(item.path))] for item in inputs}
+
+
+def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list[Input]:
+    """The inputs without those whose content would count twice.
+
+    Copies that lie in a folder are passed over and noted. Raises UsageError when the user named two that are equal.
+    """
+    first: dict[str, Input] = {}
+    for item in inputs:
+        same = first.setdefault("".join(digests[item.path]), item)
+        if same is item:
+            continue
+        if not (item.in_folder or same.in_folder):
+            raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
+        note(f"{item.path} has the same content as {same.path}; it is read once.")
+    return list(first.values())
 
 
 def _import(inputs: Sequence[Input], digests: Digests, folder: Path, bounds: Bounds, progress: Progress) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,23 +11,32 @@ from pathlib import Path
 from diag.errors import InputError, UsageError
 from diag.ingest import nsys_report
 from diag.ingest.detect import READABLE, UnknownKind, detect
+from diag.ingest.input_file import Progress, silent
+from diag.model.units import count
+
+DEEPEST = 8
+"""Folders inside folders that are looked into."""
+
+MOST_FILES = 20_000
+"""Files of a folder that are looked at: a home or a whole disk is no folder of traces."""
 
 
 @dataclass(frozen=True)
 class Input:
     path: Path
     kind: str
+    in_folder: bool = False  # found there, not named by the user
 
 
-def find_inputs(named: Sequence[Path]) -> list[Input]:
+def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
     """The inputs behind the names, in their order; a folder stands for the reports and traces that lie in it.
 
-    A file named twice is one input. Raises InputError when one cannot be read or a folder has none, and UsageError
-    when a case stands beside other inputs.
+    A file named twice is one input. `note` hears what was found in each folder and what was passed over. Raises
+    InputError when one cannot be read or a folder has none, and UsageError when a case stands beside other inputs.
     """
     found: dict[tuple[int, int], Input] = {}
     for path in named:
-        for item in _in_folder(path) if os.path.isdir(path) else [Input(path, detect(path))]:
+        for item in _in_folder(path, note) if os.path.isdir(path) else [Input(path, detect(path))]:
             stat = item.path.stat()
             found.setdefault((stat.st_dev, stat.st_ino), item)
     inputs = list(found.values())
@@ -35,29 +45,83 @@ def find_inputs(named: Sequence[Path]) -> list[Input]:
     return inputs
 
 
-def _in_folder(folder: Path) -> list[Input]:
+def _in_folder(folder: Path, note: Progress) -> list[Input]:
     """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error."""
-    found = list(_known(_files(folder)))
-    exported = {item.path.stem for item in found if item.kind == "nsys-sqlite"}
-    inputs = [item for item in found if item.kind != "nsys-report" or item.path.stem not in exported]
+    files = list(_files(folder, note))
+    found = [item for file in files if (item := _known(file))]
+    exported = {item.path.with_suffix("") for item in found if item.kind == "nsys-sqlite"}
+    traces = [item for item in found if item.kind != "case"]
+    inputs = [item for item in traces if item.kind != "nsys-report" or item.path.with_suffix("") not in exported]
+    n_cases = len(found) - len(traces)
     if not inputs:
-        raise InputError(f"{folder} is a folder without anything to read. diag reads: {READABLE}.")
+        cases = f", but for {count(n_cases, 'diag case')}: name one of them" if n_cases else ""
+        raise InputError(f"{folder} is a folder without anything to read{cases}. diag reads: {READABLE}.")
+    passed_over = {
+        "already exported report": len(traces) - len(inputs),
+        "diag case": n_cases,
+        "other file": len(files) - len(found),
+    }
+    skipped = ", ".join(count(number, what) for what, number in passed_over.items() if number)
+    note(f"{folder}: reading {_kinds(inputs)}{f'; passing over {skipped}' if skipped else ''}.")
     return inputs
 
 
-def _files(folder: Path) -> list[Path]:
-    try:
-        return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}.") from error
+def _kinds(inputs: Sequence[Input]) -> str:
+    """
+    >>> _kinds([Input(Path("a"), "kineto"), Input(Path("b"), "kineto"), Input(Path("c"), "nsys-report")])
+    '2 PyTorch traces, 1 Nsight Systems report'
+    """
+    numbers = Counter(item.kind for item in inputs)
+    return ", ".join(count(numbers[kind], name) for kind, name in _NAMES.items() if numbers[kind])
 
 
-def _known(files: Sequence[Path]) -> Iterator[Input]:
-    for file in files:
-        if file.stat().st_size or file.suffix in (*nsys_report.SUFFIXES, ".sqlite"):
-            try:
-                kind = detect(file)
-            except UnknownKind:
+_NAMES = {"kineto": "PyTorch trace", "nsys-sqlite": "Nsight Systems export", "nsys-report": "Nsight Systems report"}
+
+
+def _files(folder: Path, note: Progress) -> Iterator[Path]:
+    """The files of a folder and of those in it, by name, none hidden. Links are followed, but into no folder twice."""
+    seen = {_identity(folder)}
+    n_files = 0
+    waiting = [(folder, 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        inside = []
+        for entry in _entries(place, None if place is folder else note):
+            if entry.name.startswith("."):
                 continue
-            if kind != "case":
-                yield Input(file, kind)
+            if entry.is_file():
+                n_files += 1
+                if n_files > MOST_FILES:
+                    raise InputError(f"{folder} holds more than {MOST_FILES:,} files. Name the folder of the traces.")
+                yield entry
+            elif entry.is_dir() and depth < DEEPEST and (identity := _identity(entry)) not in seen:
+                seen.add(identity)
+                inside.append((entry, depth + 1))
+        waiting += reversed(inside)
+
+
+def _entries(folder: Path, note: Progress | None) -> list[Path]:
+    """What lies in a folder, by name. One that cannot be read is an error, or noted where there is a `note`."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        said = f"{folder} cannot be read: {error.strerror}."
+        if note is None:
+            raise InputError(said) from error
+        note(said)
+        return []
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    stat = folder.stat()
+    return stat.st_dev, stat.st_ino
+
+
+def _known(file: Path) -> Input | None:
+    """The file as an input, unless it is of another kind; an empty one is damaged only if its name says what it is."""
+    if not file.stat().st_size and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
+        return None
+    try:
+        return Input(file, detect(file), in_folder=True)
+    except UnknownKind:
+        return None

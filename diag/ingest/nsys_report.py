@@ -22,7 +22,7 @@ from typing import BinaryIO
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
 from diag.ingest.nsys_tool import NAMED_BY, Nsys, find_nsys, parse_version, release, run
 
-__all__ = ["SUFFIXES", "Nsys", "exported", "find_nsys", "report_version"]
+__all__ = ["SUFFIXES", "Nsys", "capable_nsys", "exported", "find_nsys", "report_version"]
 
 SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 
@@ -63,7 +63,7 @@ def exported(
     _check_input(path)
     if workdir.resolve() == path.resolve().parent:
         raise UsageError(f"{workdir} holds the input itself; name another folder for its export.")
-    job = _Job(path, _capable_nsys(path), timeout_s, progress or (lambda _: None))
+    job = _Job(path, capable_nsys(path), timeout_s, progress or (lambda _: None))
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".nsys-", dir=workdir) as folder:
@@ -115,7 +115,8 @@ def _export_name(path: Path) -> str:
 # -- which nsys
 
 
-def _capable_nsys(path: Path) -> Nsys:
+def capable_nsys(path: Path) -> Nsys:
+    """The nsys that will convert this report. Raises ToolMissing, saying what to do, when none here can."""
     written_by = report_version(path)
     needed = parse_version(written_by) if written_by else ()
     nsys = find_nsys()

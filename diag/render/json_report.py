@@ -12,7 +12,7 @@ from typing import Any
 import diag
 from diag.render.escape import unicode_only
 from diag.rules.finding import CannotTell, Clear, Finding
-from diag.rules.report import KernelRow, Report
+from diag.rules.report import Comparison, KernelRow, Report
 from diag.store.case import Source
 
 SCHEMA = "diag.report/1"
@@ -38,7 +38,8 @@ def document(report: Report) -> dict[str, Any]:
         "groups": [],
         "requests": {},
         "ceilings": [],
-        "findings": [_finding(finding, report.overlaps.get(finding.id, ())) for finding in report.findings],
+        "baseline": _baseline(report.baseline) if report.baseline else None,
+        "findings": [_finding(finding, report) for finding in report.findings],
         "clear": [_clear(answer) for answer in report.clear],
         "cannot_tell": [_cannot_tell(answer) for answer in report.cannot_tell],
     }
@@ -69,7 +70,16 @@ def _kernel(row: KernelRow) -> dict[str, Any]:
     return asdict(row) | {"roofline": None}
 
 
-def _finding(finding: Finding, overlaps: Sequence[str]) -> dict[str, Any]:
+def _baseline(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "path": comparison.path,
+        "margin": comparison.margin,
+        "gone": [asdict(gone) for gone in comparison.gone],
+    }
+
+
+def _finding(finding: Finding, report: Report) -> dict[str, Any]:
+    baseline = report.baseline
     return {
         "id": finding.id,
         "rule": finding.rule,
@@ -81,7 +91,9 @@ def _finding(finding: Finding, overlaps: Sequence[str]) -> dict[str, Any]:
         "subject": finding.subject.present(),
         "share": finding.share,
         "recoverable_ns": finding.recoverable_ns,
-        "overlaps": overlaps,
+        "overlaps": report.overlaps.get(finding.id, ()),
+        "standing": baseline.standing[finding.id] if baseline else None,
+        "share_before": baseline.before.get(finding.id) if baseline else None,
         "evidence": [asdict(evidence) for evidence in finding.evidence],
         "refute": finding.refute,
         "next": finding.next,

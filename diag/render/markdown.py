@@ -20,12 +20,13 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
     blocks = [
         f"## {_text(report.verdict.title)}",
         _text(report.verdict.summary),
+        *_baseline(report, top),
         *_lead(report),
         *_others(report, top),
         *(block for table in tables(report, top) for block in _table(table)),
         *_cannot_tell(report),
         *_clear(report),
-        *_sources(report),
+        *_sources(report, top),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -47,7 +48,7 @@ def _lead(report: Report) -> Iterable[str]:
         yield _text(finding.claim)
     rows = [[_text(each.label), _text(phrases.value(each)), _text(each.formula)] for each in finding.evidence]
     yield _grid(("evidence", "value", "formula"), rows, numbers={1}) if rows else ""
-    yield _identity(finding)
+    yield _identity(report, finding)
     if finding.next:
         yield "### What to do"
         yield "\n".join(f"{number}. {_text(step)}" for number, step in enumerate(finding.next, 1))
@@ -57,13 +58,27 @@ def _lead(report: Report) -> Iterable[str]:
     yield _text(phrases.won(finding, report))
 
 
-def _identity(finding: Finding) -> str:
-    said = f"{finding.severity}, {finding.confidence} confidence, rule {_name(finding.rule)}"
+def _identity(report: Report, finding: Finding) -> str:
+    about = phrases.subject(report, finding.subject)
+    parts = [phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {_name(finding.rule)}"]
+    said = ", ".join([*parts, _text(about)] if about else parts)
     return f"{said}; more: {_name(f'diag explain {finding.id}')}"
 
 
+def _baseline(report: Report, top: int) -> Iterable[str]:
+    if report.baseline is None:
+        return
+    changes = phrases.baseline_changes(report, report.baseline)
+    shown = changes[: max(top, phrases.FEW_ROWS)]
+    yield f"### Against the baseline {_name(report.baseline.path)}"
+    yield _text(phrases.baseline_summary(report, report.baseline))
+    yield "\n".join(f"- {_text(change)}" for change in shown)
+    if len(shown) < len(changes):
+        yield _text(phrases.more(len(changes), len(shown)))
+
+
 def _others(report: Report, top: int) -> Iterable[str]:
-    groups = phrases.alike(phrases.others(report))
+    groups = phrases.alike(phrases.others(report), report.baseline)
     if groups:
         yield "### Also found" if phrases.lead(report) else "### Found"
         yield "\n".join(_item(report, group) for group in groups[:top])
@@ -75,7 +90,8 @@ def _item(report: Report, alike: Sequence[Finding]) -> str:
     finding = alike[0]
     about = phrases.subject(report, finding.subject)
     title = f"**{_text(finding.title)}**" + (f", {_text(about)}" if about else "")
-    return f"- {finding.severity}: {title} {_name(finding.id)}\\\n  {_text(phrases.in_short(report, alike))}"
+    said = _text(phrases.in_short(report, alike))
+    return f"- {phrases.severity(report, finding)}: {title} {_name(finding.id)}\\\n  {said}"
 
 
 def _table(table: Table) -> Iterable[str]:
@@ -108,15 +124,17 @@ def _clear(report: Report) -> Iterable[str]:
         yield _list(rules)
 
 
-def _sources(report: Report) -> Iterable[str]:
+def _sources(report: Report, top: int) -> Iterable[str]:
     if not report.sources:
         return
     yield "### Read"
     lines = []
-    for source in report.sources:
+    shown = report.sources[: max(top, phrases.FEW_ROWS)]
+    for source in shown:
         lines.append(f"- {_name(source.path)}: {_text(phrases.source(source))}")
         lines += [f"  - {_text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
+    yield _text(phrases.hidden_sources(report, len(shown)))
 
 
 def _list(rules: Sequence[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import ntpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from diag.model import units
 from diag.rules.finding import Answer, Evidence, Finding, Subject
-from diag.rules.report import DeviceRow, KernelRow, RangeRow, Report
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, RangeRow, Report
 from diag.store.case import Source
 from diag.timeline.device import FEWEST_OPERATIONS
 
@@ -17,6 +18,20 @@ BEYOND_FORMAT = "no trace of this format tells; Nsight Systems records what they
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
+
+FEW_ROWS = 8
+"""So many devices or inputs are all shown, whatever `--top` says: a machine has eight GPUs."""
+
+_TRACE_ENDINGS = (
+    ".pt.trace.json.gz",
+    ".pt.trace.json",
+    ".json.gz",
+    ".json",
+    ".sqlite",
+    ".nsys-rep",
+    ".qdrep",
+    ".qdstrm",
+)
 
 
 def lead(report: Report) -> Finding | None:
@@ -28,12 +43,52 @@ def others(report: Report) -> list[Finding]:
     return [finding for finding in report.findings if finding.id != report.verdict.finding_id]
 
 
-def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> list[list[Finding]]:
     """Findings that differ in their subject only, as on each of many devices, told together."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.rule, finding.title, finding.severity), []).append(finding)
+        standing = baseline.standing[finding.id] if baseline else ""
+        groups.setdefault((finding.rule, finding.title, finding.severity, standing), []).append(finding)
     return list(groups.values())
+
+
+def severity(report: Report | None, finding: Finding) -> str:
+    """The severity, and how the finding stands to the baseline if there is one."""
+    baseline = report.baseline if report else None
+    return f"{finding.severity}, {baseline.standing[finding.id]}" if baseline else finding.severity
+
+
+def baseline_summary(report: Report, comparison: Comparison) -> str:
+    """How many findings are new, worse, known and gone, and what worse means."""
+    numbers = Counter(comparison.standing[finding.id] for finding in report.findings)
+    judged = sum(gone.is_judged for gone in comparison.gone)
+    counts = [f"{numbers[standing]} {standing}" for standing in ("new", "worse", "known")]
+    counts.append(f"{judged} gone")
+    if unjudged := len(comparison.gone) - judged:
+        counts.append(f"{unjudged} not looked for again")
+    return f"{', '.join(counts)}. Worse: the share of the window rose by more than {units.share(comparison.margin)}."
+
+
+def baseline_changes(report: Report, comparison: Comparison) -> list[str]:
+    """A line for each finding that is new or worse, and for each that the baseline alone has."""
+    changed = [finding for finding in report.findings if comparison.standing[finding.id] != "known"]
+    return [*(_changed(report, comparison, finding) for finding in changed), *map(_gone, comparison.gone)]
+
+
+def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
+    standing, before = comparison.standing[finding.id], comparison.before.get(finding.id)
+    about = subject(report, finding.subject)
+    rise = ""
+    if standing == "worse":
+        rise = f": {units.share(before or 0.0)} of the window then, {units.share(finding.share or 0.0)} now"
+    return f"{standing}: {finding.title}{f', {about}' if about else ''}{rise} [{finding.id}]"
+
+
+def _gone(gone: Gone) -> str:
+    about = "" if gone.device is None else f", GPU {gone.device}"
+    share = "" if gone.share is None else f", {units.share(gone.share)} of the window then"
+    standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
+    return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
 
 def value(evidence: Evidence) -> str:
@@ -112,11 +167,15 @@ def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     parts = [f"GPU {row.device}"]
     if hardware and row.name:
         parts.append(row.name)
-    if hardware or len({other.process for other in report.devices}) > 1:
+    if _has_several_processes(report, row.source) or (hardware and len(report.sources) == 1):
         parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
         parts.append(source_name(report, row.source))
     return ", ".join(parts)
+
+
+def _has_several_processes(report: Report, source_id: int) -> bool:
+    return len({row.process for row in report.devices if row.source == source_id}) > 1
 
 
 def subject(report: Report, about: Subject) -> str:
@@ -124,8 +183,12 @@ def subject(report: Report, about: Subject) -> str:
     row = device_of(report, about)
     if row:
         return device(report, row) if len(report.devices) > 1 else ""
-    parts = [f"pid {about.process}"] if about.process is not None and len(report.devices) > 1 else []
-    return ", ".join([*parts, source_name(report, about.source)] if len(report.sources) > 1 else parts)
+    parts = []
+    if about.process is not None and _has_several_processes(report, about.source):
+        parts.append(f"pid {about.process}")
+    if len(report.sources) > 1:
+        parts.append(source_name(report, about.source))
+    return ", ".join(parts)
 
 
 def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
@@ -181,6 +244,14 @@ def _rule_on(rule: str, subjects: Sequence[str], report: Report) -> str:
     return f"{rule} ({some(named, '; ')})" if elsewhere and named else rule
 
 
+def more(rows: int, shown: int) -> str:
+    """
+    >>> more(24, 8)
+    '… and 16 more (--top 24).'
+    """
+    return f"… and {rows - shown:,} more (--top {rows})."
+
+
 def some(texts: Iterable[str], separator: str = ", ") -> str:
     """
     >>> some(["a", "b"]), some("abcdef")
@@ -193,16 +264,41 @@ def some(texts: Iterable[str], separator: str = ", ") -> str:
 
 def source_name(report: Report, source_id: int) -> str:
     """How one of several sources is called: by its rank, its file's name or its path, whichever is its own first."""
-    names = {source.id: (_rank(source), ntpath.basename(source.path), source.path) for source in report.sources}
-    mine = names.get(source_id, ())
-    for at, name in enumerate(mine):
-        if name and sum(other[at] == name for other in names.values()) == 1:
-            return name
-    return f"source {source_id}"
+    names = _source_names(tuple((source.id, source.rank, source.path) for source in report.sources))
+    return names.get(source_id, f"source {source_id}")
 
 
-def _rank(of: Source) -> str | None:
-    return None if of.rank is None else f"rank {of.rank}"
+@cache
+def _source_names(sources: tuple[tuple[int, int | None, str], ...]) -> Mapping[int, str]:
+    """Worked out once: a report on a thousand ranks names each of them many times."""
+    choices = {source_id: _names_of(rank, path) for source_id, rank, path in sources}
+    taken = [Counter(names) for names in zip(*choices.values(), strict=True)]
+    return {
+        source_id: name
+        for source_id, names in choices.items()
+        if (name := next((n for n, counts in zip(names, taken, strict=True) if n and counts[n] == 1), None))
+    }
+
+
+def _names_of(rank: int | None, path: str) -> tuple[str | None, ...]:
+    """From the shortest to the longest."""
+    file = ntpath.basename(path)
+    ending = next((ending for ending in _TRACE_ENDINGS if file.endswith(ending)), "")
+    return (_rank(rank), file.removesuffix(ending), file, path)
+
+
+def _rank(rank: int | None) -> str | None:
+    return None if rank is None else f"rank {rank}"
+
+
+def hidden_sources(report: Report, shown: int) -> str:
+    """The inputs that are counted, not told, with how much there is to say about them."""
+    hidden = report.sources[shown:]
+    if not hidden:
+        return ""
+    notes = sum(len(report.notes.get(source.id, ())) for source in hidden)
+    about_them = f" {units.count(notes, 'note')} on them: --format json." if notes else ""
+    return more(len(report.sources), shown) + about_them
 
 
 def source(of: Source) -> str:
@@ -211,8 +307,8 @@ def source(of: Source) -> str:
     made_by = " ".join(filter(None, parts))
     schema = f"schema {of.schema_version}" if of.schema_version else None
     machine = f"host {of.host}" if of.host else None
-    tick = f"tick {units.time(of.time_resolution_ns)}"
-    return ", ".join(filter(None, (made_by, schema, machine, _rank(of), tick, _GRAPH_MODES.get(of.graph_mode or ""))))
+    tick, graphs = f"tick {units.time(of.time_resolution_ns)}", _GRAPH_MODES.get(of.graph_mode or "")
+    return ", ".join(filter(None, (made_by, schema, machine, _rank(of.rank), tick, graphs)))
 
 
 _GRAPH_MODES = {"graph": "CUDA graphs traced as a whole", "node": "CUDA graphs traced node by node"}

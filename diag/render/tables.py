@@ -29,19 +29,36 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [devices(report), hardware(report), copies(report, top), kernels(report, top), ranges(report, top)]
+    made = [devices(report, top), hardware(report), copies(report, top), kernels(report, top), ranges(report, top)]
     return [table for table in made if table.rows]
 
 
-def devices(report: Report) -> Table:
-    """One row for each (process, device); shares of its window where they mean something, else times."""
+def devices(report: Report, top: int) -> Table:
+    """One row for each (process, device); shares of its window where they mean something, else times.
+
+    Of many, those that idle longest are shown, after the one that the verdict speaks of.
+    """
+    shown = list(report.devices)
+    if len(shown) > max(top, phrases.FEW_ROWS):
+        focus = phrases.focus(report)
+        shown.sort(key=lambda row: (row is not focus, -row.idle_ns))
+        shown = shown[: max(top, phrases.FEW_ROWS)]
     return Table(
         "Devices",
         ("device", "window", "busy", "idle", "kernels", "copies", "comm"),
-        [_device_row(report, row) for row in report.devices],
+        [_device_row(report, row) for row in shown],
         name_column=0,
-        notes=list(_device_notes(report)),
+        notes=[*_hidden_devices(report, len(shown)), *_device_notes(report)],
     )
+
+
+def _hidden_devices(report: Report, shown: int) -> Iterator[str]:
+    """How many there are, and how busy all of them."""
+    rows = report.devices
+    if shown < len(rows):
+        busy = [row.busy_ns / row.window_ns for row in rows if phrases.has_shares(row)]
+        range_of = f" All are busy between {units.share(min(busy))} and {units.share(max(busy))}." if busy else ""
+        yield f"{phrases.more(len(rows), shown)} Shown are those that idle longest.{range_of}"
 
 
 def _device_row(report: Report, row: DeviceRow) -> list[str]:

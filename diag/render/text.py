@@ -36,12 +36,13 @@ def render_text(
     page = Page(max(width, NARROWEST), color)
     sections = [
         _verdict(page, report),
+        _baseline(page, report, top),
         *_lead(page, report, explain_all),
         *_others(page, report, top, explain_all),
         *(page.table(table) for table in tables(report, top)),
         _cannot_tell(page, report),
         _clear(page, report),
-        _sources(page, report),
+        _sources(page, report, top),
     ]
     return _joined(sections)
 
@@ -126,14 +127,28 @@ def _bounded(text: str) -> str:
 
 def _verdict(page: Page, report: Report) -> Lines:
     finding = phrases.lead(report)
-    identity = _identity(page, finding) if finding else []
+    identity = _identity(page, finding, report) if finding else []
     code = _COLORS[finding.severity] if finding else _BOLD
     return [*page.heading(report.verdict.title, code), *page.prose(report.verdict.summary), *identity]
 
 
-def _identity(page: Page, finding: Finding) -> Lines:
-    said = f"{finding.severity}, {finding.confidence} confidence, rule {finding.rule}; more: diag explain {finding.id}"
-    return page.dim(said)
+def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lines:
+    about = phrases.subject(report, finding.subject) if report else ""
+    parts = (phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {finding.rule}", about)
+    return page.dim(f"{', '.join(filter(None, parts))}; more: diag explain {finding.id}")
+
+
+def _baseline(page: Page, report: Report, top: int) -> Lines:
+    """What has changed since an earlier run."""
+    if report.baseline is None:
+        return []
+    changes = phrases.baseline_changes(report, report.baseline)
+    shown = changes[: max(top, phrases.FEW_ROWS)]
+    lines = page.prose(phrases.baseline_summary(report, report.baseline))
+    lines += [line for change in shown for line in page.prose(change, INDENT * 2, INDENT)]
+    if len(shown) < len(changes):
+        lines += page.prose(phrases.more(len(changes), len(shown)))
+    return _titled(page, f"Against the baseline {report.baseline.path}", lines)
 
 
 def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
@@ -173,7 +188,7 @@ def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lin
             yield [*page.heading(_headline(report, finding), _COLORS[finding.severity]), *_identity(page, finding)]
             yield from _argument(page, report, finding, in_full)
         return
-    groups = phrases.alike(findings)
+    groups = phrases.alike(findings, report.baseline)
     paragraphs = [_paragraph(page, report, group) for group in groups[:top]]
     if groups[top:]:
         paragraphs.append(page.prose(phrases.rest(groups[top:])))
@@ -183,7 +198,7 @@ def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lin
 
 def _headline(report: Report, finding: Finding) -> str:
     about = phrases.subject(report, finding.subject)
-    return f"{finding.severity}: {finding.title}" + (f", {about}" if about else "")
+    return f"{phrases.severity(report, finding)}: {finding.title}" + (f", {about}" if about else "")
 
 
 def _paragraph(page: Page, report: Report, alike: Sequence[Finding]) -> Lines:
@@ -206,11 +221,14 @@ def _clear(page: Page, report: Report) -> Lines:
     return _titled(page, "Clear", page.prose(", ".join(phrases.clear(report))))
 
 
-def _sources(page: Page, report: Report) -> Lines:
+def _sources(page: Page, report: Report, top: int) -> Lines:
     lines: Lines = []
-    for source in report.sources:
+    shown = report.sources[: max(top, phrases.FEW_ROWS)]
+    for source in shown:
         lines += page.prose(source.path, INDENT * 2, INDENT)
         lines += page.dim(phrases.source(source), INDENT * 2)
         for note in report.notes.get(source.id, ()):
             lines += page.prose(note, INDENT * 2)
+    if hidden := phrases.hidden_sources(report, len(shown)):
+        lines += page.prose(hidden)
     return _titled(page, "Read", lines)

@@ -88,6 +88,11 @@ class Cache:
         """The cases, most recently used first."""
         return [path for path, _ in sorted(self._files(), key=lambda item: -item[1].st_mtime_ns)]
 
+    @property
+    def size_bytes(self) -> int:
+        """What the cases take together."""
+        return sum(stat.st_size for _, stat in self._files())
+
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         for path in self.folder.glob("*.diag"):
             with suppress(OSError):

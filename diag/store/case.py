@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from diag.errors import InputError, StorageError
-from diag.store import columns
+from diag.store import columns, resolved
 from diag.store.columns import Arrays, sqlite_uri
+from diag.store.frames import frame_of
 from diag.store.names import pattern_of
 from diag.store.sqlite_errors import let_signals_in, reported
 
@@ -132,13 +133,36 @@ class Case:
         """Columns of a query whose every value is a number and not NULL, as arrays of the given NumPy types."""
         return columns.arrays(self.path, sql, dtypes, mode=self.mode)
 
-    def frame(self, table: str) -> pandas.DataFrame:
-        """The whole of a table or view as a pandas frame. Raises InputError for a table that the case does not have."""
-        import pandas
+    def frame(
+        self,
+        table: str | None = None,
+        *,
+        sql: str | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        as_stored: bool = False,
+    ) -> pandas.DataFrame:
+        """A table or view, or the rows of a query, as a pandas frame.
 
+        A table comes as `diag export` gives it: texts in the place of name ids, pids and tids beside the ids of
+        processes and threads, and the duration after the end; `as_stored` leaves all of it away. Raises InputError
+        for a table that the case does not have, and for ranges that it keeps as columns only.
+        """
+        if (table is None) == (sql is None):
+            raise InputError("Name a table, as in case.frame('gpu_op'), or give sql=…; not both.")
+        if table is not None:
+            self._check_table(table)
+            of = resolved.plain_columns if as_stored else resolved.resolved_columns
+            sql = resolved.query(of(self.db, table), table)
+        return frame_of(self.db.execute(sql or "", parameters))
+
+    def _check_table(self, table: str) -> None:
         if table not in self.tables:
             raise InputError(f"The case has no table {table!r}. It has: {', '.join(sorted(self.tables))}.")
-        return pandas.read_sql_query(f'SELECT * FROM "{table}"', self.db)
+        if table == "cpu_range" and self.value("SELECT 1 FROM column_block WHERE table_name = 'cpu_range' LIMIT 1"):
+            raise InputError(
+                "This case has more ranges than it keeps as rows. Use case.frame('range_summary'), "
+                "diag.timeline.ranges.load_ranges(case, source_id), or diag export --format parquet --table cpu_range."
+            )
 
     @cached_property
     def tables(self) -> frozenset[str]:

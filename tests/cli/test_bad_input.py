@@ -8,12 +8,14 @@ import os
 import pickle
 import sqlite3
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from diag.errors import InputError
+from diag.ingest import inputs
 from tests.cli.conftest import Command, small_export, snapshot
 
 Make = Callable[[Path], Path]
@@ -254,7 +256,12 @@ def test_a_folder_stands_for_its_traces(diag: Command, export: Path) -> None:
     export.with_name("config.json").write_text("{}")
     export.with_name("log.txt").write_text("")
     export.with_suffix(".nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report 2024.6.2.25")
-    both = json.loads(diag("report", export.parent, "--format", "json").is_quiet_success())
+    ran = diag("report", export.parent, "--format", "json")
+    assert ran.err == (
+        f"diag: {export.parent}: reading 1 PyTorch trace, 1 Nsight Systems export; "
+        "passing over 1 already exported report, 2 other files.\n"
+    )
+    both = json.loads(ran.out)
     assert [Path(source["path"]).name for source in both["sources"]] == ["rank0.json", "report.sqlite"]
 
 
@@ -266,9 +273,62 @@ def test_a_case_beside_other_inputs_is_refused(diag: Command, export: Path, tmp_
 
 
 def test_a_case_in_a_folder_is_not_its_input(diag: Command, export: Path) -> None:
-    shown = diag("report", export.parent).is_quiet_success()
+    shown = diag("report", export.parent).out
     diag("report", export, "-o", export.with_name("kept.diag")).is_quiet_success()
-    assert diag("report", export.parent).is_quiet_success() == shown
+    again = diag("report", export.parent)
+    assert again.out == shown
+    assert again.err.endswith("reading 1 Nsight Systems export; passing over 1 diag case.\n")
+    export.unlink()
+    assert "but for 1 diag case" in diag("report", export.parent).is_one_sentence(3)
+
+
+def test_folders_in_folders_links_and_copies(diag: Command, export: Path) -> None:
+    """Links may lead in circles and to the same file; copies count once; what is hidden is not looked at."""
+    deep = export.parent / "job" / "rank1"
+    deep.mkdir(parents=True)
+    (deep / "copy.sqlite").write_bytes(export.read_bytes())
+    small_export(50).write(deep / "other.sqlite")
+    (deep / "loop").symlink_to(export.parent)
+    (deep / "self").symlink_to(deep / "self")
+    (deep / "link.sqlite").symlink_to(export)
+    (deep / "gone.sqlite").symlink_to(deep / "nothing")
+    (export.parent / ".hidden").mkdir()
+    small_export(60).write(export.parent / ".hidden" / "secret.sqlite")
+    before = snapshot(export.parent)
+    ran = diag("report", export.parent, "--format", "json")
+    assert [Path(source["path"]).name for source in json.loads(ran.out)["sources"]] == ["report.sqlite", "other.sqlite"]
+    assert ran.err.splitlines()[1:] == [
+        f"diag: {deep / 'copy.sqlite'} has the same content as {export}; it is read once."
+    ]
+    assert snapshot(export.parent) == before
+    alone = diag("report", deep / "copy.sqlite", export)
+    assert "same content" in alone.is_one_sentence(2)
+
+
+def test_a_folder_of_everything_is_no_folder_of_traces(
+    tmp_path: Path, export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "MOST_FILES", 3)
+    for i in range(3):
+        (export.parent / f"{i}.txt").touch()
+    with pytest.raises(InputError, match=r"more than 3 files\. Name the folder"):
+        inputs.find_inputs([export.parent])
+
+
+def test_a_folder_that_may_not_be_looked_into_is_noted(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = export.parent / "locked"
+    locked.mkdir()
+    really = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        if folder == locked:
+            raise PermissionError(13, "Permission denied")
+        return really(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    notes: list[str] = []
+    assert [item.path for item in inputs.find_inputs([export.parent], notes.append)] == [export]
+    assert notes[0] == f"{locked} cannot be read: Permission denied."
 
 
 def test_one_bad_input_among_good_ones_leaves_nothing(diag: Command, export: Path) -> None:

@@ -183,12 +183,14 @@ def test_all_renderers_end_with_one_newline_and_repeat_themselves(any_report: Re
 def test_sources_are_called_by_what_is_their_own(report: Report) -> None:
     (one,) = report.sources
     other = replace(one, id=2, path="runs/tuesday.sqlite")
+    other_kind = replace(one, id=2, path="runs/monday.json.gz")
     same_name = replace(one, id=2, path="other/monday.sqlite")
     ranks = [replace(one, rank=0), replace(same_name, rank=1)]
     titles = {
-        "GPU 0, Tesla T4, pid 9946, monday.sqlite": [one, other],
-        "GPU 0, Tesla T4, pid 9946, runs/monday.sqlite": [one, same_name],
-        "GPU 0, Tesla T4, pid 9946, rank 0": ranks,
+        "GPU 0, Tesla T4, monday": [one, other],
+        "GPU 0, Tesla T4, monday.sqlite": [one, other_kind],
+        "GPU 0, Tesla T4, runs/monday.sqlite": [one, same_name],
+        "GPU 0, Tesla T4, rank 0": ranks,
     }
     for title, sources in titles.items():
         assert f"  {title}  " in render_text(replace(report, sources=sources), width=120)
@@ -204,3 +206,23 @@ def test_kernels_of_one_short_name_are_told_apart(report: Report) -> None:
     assert "MulFunctor<float>" in text
     wide = render_text(replace(report, kernels=rows), width=120)
     assert "  vectorized_elementwise_kernel<4, AddFunctor<float>>\n" in wide
+
+
+def test_of_many_inputs_a_few_are_shown_and_all_are_counted(report: Report) -> None:
+    (source,) = report.sources
+    (device,) = report.devices
+    sources = [replace(source, id=i, path=f"runs/rank{i}.sqlite") for i in range(1, 41)]
+    devices = [replace(device, source=i, idle_ns=i, busy_ns=device.window_ns - i) for i in range(1, 41)]
+    many = replace(report, sources=sources, devices=devices, notes={40: ["One row was left out."]})
+    text = render_text(many)
+    assert len(text.splitlines()) < 100
+    rows = [line.split("  ")[1] for line in text.splitlines() if line.startswith("  GPU 0, Tesla T4, rank")]
+    assert rows == [f"GPU 0, Tesla T4, rank{i}" for i in (1, 40, 39, 38, 37, 36, 35, 34)]  # the verdict's, then by idle
+    assert "… and 32 more (--top 40). Shown are those that idle longest." in text
+    assert "… and 32 more (--top 40). 1 note on them: --format json." in text
+    assert "… and" not in render_text(many, top=40)
+    assert "… and 32 more" in RENDERERS["markdown"](many)
+
+
+def test_the_verdict_names_its_device_where_there_are_several(two_devices: Report) -> None:
+    assert "rule idle.gpu, GPU 0, pid 9946; more:" in " ".join(render_text(two_devices).split())

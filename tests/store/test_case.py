@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pandas
 import pytest
 
 from diag.errors import InputError
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.store import migrations
+from diag.store import frames, migrations
 from diag.store.case import APPLICATION_ID, SCHEMA_VERSION, Case
 from diag.store.names import pattern_of, short_kernel_name
 
@@ -45,6 +46,61 @@ def test_a_frame_holds_a_table_or_view(case: Case) -> None:
     assert list(case.frame("finding").columns)[:4] == ["scope", "rank", "id", "rule"]
     with pytest.raises(InputError, match=r"no table 'nope'.*gpu_op"):
         case.frame("nope")
+
+
+def test_a_frame_has_names_and_exact_integers(case: Case) -> None:
+    late = 2**61 + 1
+    ids = case.intern(["gemm", "softmax"])
+    case.insert("process", [{"id": 1, "source_id": 1, "pid": 100}])
+    case.insert("thread", [{"id": 1, "process_id": 1, "tid": 101}])
+    rows = [
+        {"source_id": 1, "thread_id": 1, "kind": "nvtx", "name_id": ids[name], "start_ns": late, "end_ns": end}
+        for name, end in (("gemm", late + 7), ("softmax", None))
+    ]
+    case.insert("cpu_range", rows)
+    frame = case.frame("cpu_range")
+    assert frame["name"].tolist() == ["gemm", "softmax"]
+    assert frame["tid"].tolist() == [101, 101]
+    assert (str(frame["start_ns"].dtype), frame["start_ns"].tolist()) == ("int64", [late, late])
+    assert (str(frame["end_ns"].dtype), int(frame["end_ns"][0])) == ("Int64", late + 7)
+    assert (int(frame["duration_ns"][0]), frame["duration_ns"].isna().tolist()) == (7, [False, True])
+    assert list(case.frame("cpu_range", as_stored=True)["name_id"]) == list(ids.values())
+
+
+def test_a_frame_of_a_query_is_the_same_whatever_the_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = """
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+        SELECT i, CASE WHEN i > 5 THEN i END AS late, CASE WHEN i < 3 THEN 'text' END AS text, NULL AS none,
+               i / 2.0 AS half, CASE WHEN i > :most THEN 'x' END AS never
+          FROM n
+    """
+    whole = case.frame(sql=sql, parameters={"most": 100})
+    monkeypatch.setattr(frames, "BATCH", 2)
+    parts = case.frame(sql=sql, parameters={"most": 100})
+    pandas.testing.assert_frame_equal(parts, whole)
+    assert str(whole["late"].dtype) == "Int64"
+    assert str(whole["half"].dtype) == "float64"
+
+
+def test_a_frame_of_nothing_still_has_its_columns(case: Case) -> None:
+    assert "duration_ns" in case.frame("gpu_op").columns
+    assert len(case.frame("gpu_op")) == 0
+
+
+def test_a_frame_is_of_one_thing(case: Case) -> None:
+    with pytest.raises(InputError, match="Name a table"):
+        case.frame()
+    with pytest.raises(InputError, match="Name a table"):
+        case.frame("source", sql="SELECT 1")
+
+
+def test_a_frame_of_ranges_that_are_columns_says_where_they_are(case: Case) -> None:
+    case.insert(
+        "column_block",
+        [{"source_id": 1, "table_name": "cpu_range", "column_name": "kind", "block": 0, "dtype": "|i1", "data": b""}],
+    )
+    with pytest.raises(InputError, match="load_ranges"):
+        case.frame("cpu_range")
 
 
 def test_names_are_interned_once_with_their_pattern(case: Case) -> None:

@@ -1,0 +1,53 @@
+"""`diag doctor`: what can be read on this machine, and the remedy where something cannot."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diag.cli.terminal import color, width, write
+from diag.errors import InputError
+
+
+class DoctorFormat(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def doctor(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE...]", readable=False, help="Say of these alone what they are and how to read them."
+        ),
+    ] = None,
+    output_format: Annotated[
+        DoctorFormat, typer.Option("--format", "-f", help="How to write what was found.")
+    ] = DoctorFormat.TEXT,
+) -> None:
+    """Say what this machine can read, with which tools, and what to do about what it cannot.
+
+    Exits with 3 when something is broken that diag needs, or when a FILE cannot be read.
+
+    Example: diag doctor
+
+    Example: diag doctor train.nsys-rep
+    """
+    from diag.doctor.examination import examine
+    from diag.doctor.file import about
+    from diag.render.checks import render_checks, render_checks_as_json
+
+    if files:
+        checks = [about(file) for file in files]
+    else:
+        checks = list(examine(sys.stdout, is_terminal=sys.stdout.isatty(), width=width(), color=color()))
+    if output_format is DoctorFormat.JSON:
+        write(render_checks_as_json(checks))
+    else:
+        write(render_checks(checks, width=width(), color=color()))
+    if any(check.state == "broken" for check in checks):
+        raise typer.Exit(InputError.exit_status)

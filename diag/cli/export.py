@@ -1,0 +1,156 @@
+"""`diag export`: a case for Perfetto, a spreadsheet or a data frame."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diag.cli.terminal import StatusLine, note, write
+from diag.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from diag.export.axis import Part
+    from diag.export.table import Table
+    from diag.store.case import Case
+
+STANDARD_OUTPUT = Path("-")
+
+
+class ExportFormat(enum.StrEnum):
+    PERFETTO = "perfetto"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def export(
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT...", readable=False, help="A case, or any input that report takes.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write; a folder for all tables; - for standard output."
+        ),
+    ],
+    output_format: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="A trace for ui.perfetto.dev, or tables.")
+    ] = ExportFormat.PERFETTO,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this table (csv, parquet), as one file.")
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="START:END", help="Part of the trace, from its first event: 100ms:2.5s, 3s:, :1s."),
+    ] = None,
+    as_stored: Annotated[
+        bool, typer.Option("--as-stored", help="Tables with ids as the case stores them, not names.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
+    max_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
+    ] = None,
+) -> None:
+    """Write a case as a trace for Perfetto, with findings and arrows, or its tables as CSV or Parquet.
+
+    Example: diag export train.nsys-rep -o train.json.gz
+
+    Example: diag export run.diag -o kernels.csv --format csv --table gpu_op
+    """
+    from diag.export import axis, target
+    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.input_file import Bounds
+    from diag.ingest.inputs import find_inputs
+    from diag.rules.analysis import parse_window
+    from diag.store.sizes import parse_size
+
+    if window is not None:
+        parse_window(window)
+    is_trace = output_format is ExportFormat.PERFETTO
+    if is_trace and (table is not None or as_stored):
+        raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
+    is_folder = not is_trace and table is None
+    if output == STANDARD_OUTPUT:
+        if is_folder or output_format is ExportFormat.PARQUET:
+            raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
+    else:
+        target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
+    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
+    options = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
+    with StatusLine() as status, open_inputs(inputs, options, status) as case:
+        parts = axis.parts(case, window)
+        if is_trace:
+            _trace(case, parts, window, output, status)
+        elif table is not None:
+            _table(_made(case, table, parts, window, as_stored=as_stored), output, output_format)
+        else:
+            _tables(case, parts, window, output, output_format, status, as_stored=as_stored)
+
+
+def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
+    from diag.export.perfetto import trace_of
+    from diag.rules.analysis import AnalysisOptions, analyse
+
+    status("applying rules")
+    findings = analyse(case, AnalysisOptions(window)).findings  # anew, for a stored report has no extents
+    status(f"writing {output.name}")
+    _text(trace_of(case, parts, findings), output)
+
+
+def _made(case: Case, name: str, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Table:
+    """A table of the case, or of what the rules say of this part of it."""
+    from diag.export import findings, tables
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.stored import report_of
+
+    if name in findings.TABLES and not as_stored:
+        return findings.TABLES[name](report_of(case, AnalysisOptions(window)).findings)
+    return tables.table_of(case, name, parts, as_stored=as_stored)
+
+
+def _table(table: Table, output: Path, output_format: ExportFormat) -> None:
+    from diag.export import target
+    from diag.export.table import csv_text, write_parquet
+
+    if output_format is ExportFormat.CSV:
+        _text(csv_text(table), output)
+        return
+    with target.whole_file(output) as part:
+        write_parquet(table, part)
+
+
+def _tables(
+    case: Case,
+    parts: Mapping[int, Part],
+    window: str | None,
+    output: Path,
+    output_format: ExportFormat,
+    status: StatusLine,
+    *,
+    as_stored: bool,
+) -> None:
+    from diag.export import findings, tables, target
+    from diag.export.table import write_csv, write_parquet
+
+    write_table = write_csv if output_format is ExportFormat.CSV else write_parquet
+    with target.whole_folder(output) as folder:
+        for name in [*tables.tables_with_rows(case), *findings.TABLES]:
+            status(f"writing {name}")
+            table = _made(case, name, parts, window, as_stored=as_stored and name not in findings.TABLES)
+            write_table(table, folder / f"{name}.{output_format.value}")
+
+
+def _text(pieces: Iterator[str], output: Path) -> None:
+    """To a file that is whole or absent, compressed when its name says so, or to standard output."""
+    from diag.export import target
+
+    if output == STANDARD_OUTPUT:
+        _ = all(write(piece) for piece in target.in_blocks(pieces))  # stops when the reader has seen enough
+        return
+    with target.whole_file(output) as part, target.opened(part, compressed=output.suffix == ".gz") as file:
+        file.writelines(target.in_blocks(pieces))

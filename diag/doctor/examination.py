@@ -1,0 +1,25 @@
+"""Everything that `diag doctor` looks at, in the order in which it is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from diag.doctor import formats, machine
+from diag.doctor.check import Check
+from diag.ingest.nsys_tool import find_nsys
+
+
+def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> Iterator[Check]:
+    """All checks of this machine; the arguments say what standard output is like."""
+    nsys = find_nsys()
+    yield formats.exports()
+    yield formats.reports(nsys, os.environ)
+    yield formats.streams(nsys)
+    yield formats.kineto()
+    yield formats.cases()
+    yield machine.python()
+    yield machine.packages()
+    yield from machine.storage()
+    yield from machine.output(stream, width=width, color=color, is_terminal=is_terminal)
+    yield from machine.gpu()

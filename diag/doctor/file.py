@@ -1,0 +1,81 @@
+"""What a file is, whether it can be read here, and what to do if not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+from diag.doctor.check import Check, failed
+from diag.errors import DiagError, InputError, ToolMissing
+from diag.ingest import nsys_report, nsys_tables
+from diag.ingest.detect import detect
+from diag.ingest.inputs import find_inputs
+from diag.ingest.settled import companions
+from diag.model import units
+from diag.store.case import Case
+from diag.store.columns import sqlite_uri
+
+TOPIC = "Files"
+
+KINDS = {
+    "case": "a diag case",
+    "kineto": "a PyTorch profiler trace",
+    "nsys-sqlite": "an Nsight Systems export",
+    "nsys-report": "an Nsight Systems report",
+}
+
+
+def about(path: Path) -> Check:
+    """Looks at the beginning of a file, and at its tables where it is a database, but does not read it all."""
+    try:
+        if os.path.isdir(path):
+            return Check(TOPIC, str(path), "ok", _of_folder(path), f"Read them together: diag report {path}")
+        kind = detect(path)
+        said = f"{KINDS[kind]}, {units.size(path.stat().st_size)}; {_readable(path, kind)}"
+        return Check(TOPIC, str(path), "ok", said, f"Read it: diag report {path}")
+    except ToolMissing as error:
+        return failed(TOPIC, str(path), error, about=f"{path.name}: ")
+    except DiagError as error:
+        return failed(TOPIC, str(path), error, about=f"{path} ")
+
+
+def _of_folder(folder: Path) -> str:
+    counts = Counter(item.kind for item in find_inputs([folder]))
+    found = (f"{number} x {KINDS[kind].partition(' ')[2]}" for kind, number in sorted(counts.items()))
+    return f"a folder with {', '.join(found)}"
+
+
+def _readable(path: Path, kind: str) -> str:
+    """How it will be read. Raises DiagError when it cannot be."""
+    if kind == "nsys-report":
+        nsys = nsys_report.capable_nsys(path)
+        written_by = nsys_report.report_version(path)
+        author = f"written by {written_by}, " if written_by else ""
+        return f"{author}read by nsys {nsys.release}"
+    if kind == "case":
+        with Case.open(path, "immutable") as case:
+            return f"{units.count(len(case.sources), 'source')}"
+    if kind == "nsys-sqlite":
+        return _export(path)
+    return "its beginning is as it should be"
+
+
+def _export(path: Path) -> str:
+    """The event tables of an export. Raises InputError when it has none, or is damaged."""
+    if beside := companions(path):
+        return f"{beside[0].name} beside it is merged into a copy first"
+    try:
+        with closing(sqlite3.connect(sqlite_uri(path, "immutable"), uri=True)) as db:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is a damaged database: {error}. Export it again.") from error
+    events = [table for table in nsys_tables.EVENT_TABLES if table in tables]
+    if not events:
+        raise InputError(
+            f"{path} is an SQLite database, but not an Nsight Systems export. Make one with: nsys export --type sqlite "
+            "REPORT"
+        )
+    return f"it has {', '.join(events)}"

@@ -1,0 +1,65 @@
+"""Which input formats can be read here, and with what."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+
+from diag.doctor.check import Check
+from diag.ingest.nsys_tool import NAMED_BY, Nsys
+from diag.store.case import SCHEMA_VERSION
+
+TOPIC = "What can be read here"
+
+OLDEST_SQLITE = (3, 38, 0)
+"""STRICT tables came with 3.37.0, the operators -> and ->> with 3.38.0 (sqlite.org, release history)."""
+
+_GET_NSYS = (
+    "Install it (developer.nvidia.com/nsight-systems, `apt-get install nsight-systems-cli` from NVIDIA's repository, "
+    "or a CUDA toolkit), or run `nsys export --type sqlite REPORT` where the report was made and open the .sqlite."
+)
+
+
+def exports(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Check:
+    name = "Nsight Systems exports (.sqlite)"
+    version = ".".join(map(str, sqlite_version))
+    if sqlite_version < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        fix = "Use a Python that comes with a newer one."
+        return Check(TOPIC, name, "broken", f"this Python has SQLite {version}; {oldest} is needed", fix)
+    return Check(TOPIC, name, "ok", f"built in, with SQLite {version}; schemas 2.9 (2022) to 3.25 (2026) were tried")
+
+
+def kineto() -> Check:
+    return Check(TOPIC, "PyTorch profiler traces (.json, .json.gz)", "ok", "built in")
+
+
+def cases() -> Check:
+    return Check(TOPIC, "diag cases (.diag)", "ok", f"built in; schema {SCHEMA_VERSION}")
+
+
+def reports(nsys: Nsys | None, environment: Mapping[str, str]) -> Check:
+    """Native reports need an nsys that is at least as new as the one that wrote them."""
+    name = "Nsight Systems reports (.nsys-rep, .qdrep)"
+    if nsys is not None:
+        return Check(
+            TOPIC,
+            name,
+            "ok",
+            f"by nsys {nsys.release} at {nsys.path}: reports of this version and older ones",
+            f"Newer reports need a newer nsys: install one beside it, or name one in {NAMED_BY}.",
+        )
+    if named := environment.get(NAMED_BY):
+        fix = f"Correct or unset {NAMED_BY}."
+        return Check(TOPIC, name, "missing", f"{NAMED_BY} names {named}, which does not answer `--version`", fix)
+    return Check(TOPIC, name, "missing", "no nsys was found on PATH or where NVIDIA installs it", _GET_NSYS)
+
+
+def streams(nsys: Nsys | None) -> Check:
+    name = "Nsight Systems streams (.qdstrm)"
+    if nsys is None:
+        return Check(TOPIC, name, "missing", "they need an nsys with its QdstrmImporter", _GET_NSYS)
+    if nsys.importer is None:
+        fix = "Install the full Nsight Systems, not its command line alone; a stream wants the version that wrote it."
+        return Check(TOPIC, name, "missing", f"nsys {nsys.release} comes without QdstrmImporter", fix)
+    return Check(TOPIC, name, "ok", f"by {nsys.importer}, version {nsys.release}: streams of that version")

@@ -1,0 +1,71 @@
+"""The part of each source that is exported, and the one axis that all of them are drawn on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from diag.errors import UsageError
+from diag.model import units
+from diag.rules.analysis import parse_window
+from diag.store.case import Case
+from diag.timeline.trace import Trace
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of one source `[start_ns, end_ns)`, on its own clock; whatever touches it is exported, uncut."""
+
+    start_ns: int
+    end_ns: int
+
+    def holds(self, start_ns: int, end_ns: int) -> bool:
+        """Whether a slice touches the part; an instant does when it lies inside."""
+        return start_ns < self.end_ns and (end_ns > self.start_ns or start_ns >= self.start_ns)
+
+    @property
+    def is_whole(self) -> bool:
+        return self == WHOLE
+
+
+WHOLE = Part(-(1 << 62), 1 << 62)
+"""All that a source has; times of a case are bounded far below."""
+
+
+def parts(case: Case, window: str | None) -> Mapping[int, Part]:
+    """The part of each source, by its id, as `diag report --window` counts it. Raises UsageError for an empty one."""
+    if window is None:
+        return {source.id: WHOLE for source in case.sources}
+    start_ns, end_ns = parse_window(window)
+    spans = {source.id: Trace(case, source).event_span for source in case.sources}
+    longest_ns = max((last - first for first, last in spans.values()), default=0)
+    if start_ns >= longest_ns:
+        raise UsageError(f"--window {window} holds nothing: the trace is {units.time(longest_ns)} long.")
+    return {source_id: Part(first + start_ns, first + end_ns) for source_id, (first, _) in spans.items()}
+
+
+def origins(spans: Mapping[int, tuple[int, int]], offsets: Mapping[int, int]) -> Mapping[int, int]:
+    """For each source what is subtracted from its own times, so that the picture begins at 0.
+
+    `spans` are first and last times on each source's clock, `offsets` their clock offsets. Captures that overlap keep
+    their distance; others (of another day, or with clocks that do not compare) would lie years apart and all begin
+    at 0. Small times also survive viewers that hold microseconds in a double.
+    """
+    shared = sorted(
+        (first + offsets[source], last + offsets[source], source) for source, (first, last) in spans.items()
+    )
+    return {source: group[0][0] - offsets[source] for group in _overlapping(shared) for _, _, source in group}
+
+
+def _overlapping(spans: Sequence[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+    """Groups of (first, last, source), sorted by first, in which each overlaps one before it."""
+    groups: list[list[tuple[int, int, int]]] = []
+    latest = 0
+    for span in spans:
+        if groups and span[0] <= latest:
+            groups[-1].append(span)
+            latest = max(latest, span[1])
+        else:
+            groups.append([span])
+            latest = span[1]
+    return groups

@@ -1,0 +1,49 @@
+"""What `diag doctor` found, as text and as JSON (`diag.doctor/1` of docs/json-contract.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
+
+import diag
+from diag.doctor.check import Check, State
+from diag.render.escape import one_line, unicode_only
+from diag.render.layout import wrap
+
+SCHEMA = "diag.doctor/1"
+
+_COLORS: Mapping[State, str] = {"ok": "32", "limited": "33", "missing": "33", "broken": "1;31"}
+_STATE_ROOM = max(map(len, _COLORS)) + 2
+_INDENT = " " * (2 + _STATE_ROOM)
+
+
+def render_checks(checks: Sequence[Check], *, width: int = 80, color: bool = False) -> str:
+    """The checks under their headings, each with its state first and its remedy below."""
+    sections = []
+    for topic, of_topic in groupby(checks, key=attrgetter("topic")):
+        lines = [f"\x1b[1m{topic}\x1b[0m" if color else topic]
+        for check in of_topic:
+            lines += _check(check, width, color)
+        sections.append("\n".join(lines))
+    return "\n\n".join(sections) + "\n"
+
+
+def _check(check: Check, width: int, color: bool) -> list[str]:
+    label = f"  {check.state:<{_STATE_ROOM}}"
+    first, *more = wrap(one_line(f"{check.name}: {check.said}"), width, _INDENT, label)
+    if color:
+        code = _COLORS[check.state]
+        first = first.replace(check.state, f"\x1b[{code}m{check.state}\x1b[0m", 1)
+    return [first, *more, *(wrap(one_line(check.fix), width, _INDENT) if check.fix else ())]
+
+
+def render_checks_as_json(checks: Sequence[Check]) -> str:
+    document = {"schema": SCHEMA, "diag_version": diag.__version__, "checks": [_plain(check) for check in checks]}
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _plain(check: Check) -> dict[str, str | None]:
+    return {key: None if value is None else unicode_only(value) for key, value in asdict(check).items()}

@@ -1,0 +1,59 @@
+"""Tables as an analyst wants them: names in the place of their ids, pids and tids beside them, durations."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+DICTIONARY = ("name_id", "short_name_id", "domain_id", "symbol_id", "module_id")
+"""Columns that hold ids of the table `name`; without `_id`, they hold its texts."""
+
+BESIDE = {
+    "process_id": ("process", "pid", "pid"),
+    "thread_id": ("thread", "tid", "tid"),
+    "end_thread_id": ("thread", "tid", "end_tid"),
+}
+"""Columns with ids of rows that the system knows under another number: its table, column, and name here."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    sql: str  # an expression over the table as `t`
+    kind: str  # 'INTEGER', 'TEXT', 'REAL', 'BLOB', or '' where a view does not say
+
+
+def plain_columns(db: sqlite3.Connection, table: str) -> list[Column]:
+    """The columns of a table or view as they are."""
+    return [Column(name, f't."{name}"', kind) for name, kind in _columns(db, table)]
+
+
+def resolved_columns(db: sqlite3.Connection, table: str) -> list[Column]:
+    """The same with every id resolved and, where there are start and end, the duration."""
+    return list(_resolved(dict(_columns(db, table)), is_dictionary=table == "name"))
+
+
+def _resolved(columns: dict[str, str], *, is_dictionary: bool) -> Iterator[Column]:
+    for name, kind in columns.items():
+        if name in DICTIONARY and not is_dictionary and name.removesuffix("_id") not in columns:
+            yield Column(name.removesuffix("_id"), f'(SELECT text FROM name WHERE id = t."{name}")', "TEXT")
+            continue
+        yield Column(name, f't."{name}"', kind)
+        if name in BESIDE:
+            table, column, beside = BESIDE[name]
+            if beside not in columns:
+                yield Column(beside, f'(SELECT {column} FROM {table} WHERE id = t."{name}")', "INTEGER")
+        if name == "end_ns" and "start_ns" in columns and "duration_ns" not in columns:
+            yield Column("duration_ns", "t.end_ns - t.start_ns", "INTEGER")
+
+
+def _columns(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in db.execute("SELECT name, type FROM pragma_table_info(?)", (table,))]
+
+
+def query(columns: list[Column], table: str, where: str = "") -> str:
+    """SQL for these columns of a table or view of the case; `where` is a condition over it as `t`."""
+    chosen = ", ".join(f'{column.sql} AS "{column.name}"' for column in columns)
+    condition = f" WHERE {where}" if where else ""
+    return f'SELECT {chosen} FROM "{table}" t{condition}'

@@ -1,0 +1,133 @@
+"""`diag doctor`: each check says what it found and, where something is amiss, what to do."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from diag.doctor import file, formats, machine
+from diag.doctor.check import Check
+from diag.ingest.nsys_tool import Nsys
+from diag.render.checks import render_checks, render_checks_as_json
+from diag.render.layout import cells
+from tests.cli.conftest import small_export
+
+ROOT = Path(__file__).parents[2]
+NSYS = Nsys(Path("/opt/nsys"), (2024, 6, 2, 225), Path("/opt/QdstrmImporter"))
+
+
+def test_native_reports_need_an_nsys() -> None:
+    here = formats.reports(NSYS, {})
+    assert (here.state, "2024.6.2 at /opt/nsys" in here.said) == ("ok", True)
+    absent = formats.reports(None, {})
+    assert absent.state == "missing"
+    assert "nsys export --type sqlite" in str(absent.fix)
+    named = formats.reports(None, {"DIAG_NSYS": "/nowhere"})
+    assert (named.state, "/nowhere" in named.said) == ("missing", True)
+
+
+def test_streams_need_the_importer() -> None:
+    assert formats.streams(NSYS).state == "ok"
+    assert formats.streams(Nsys(Path("/opt/nsys"), (2024, 6), None)).state == "missing"
+    assert formats.streams(None).state == "missing"
+
+
+def test_an_old_sqlite_or_python_or_a_missing_package_breaks_the_core() -> None:
+    assert formats.exports((3, 34, 0)).state == "broken"
+    assert formats.exports().state == "ok"
+    assert machine.python((3, 9, 1)).state == "broken"
+    assert machine.python().state == "ok"
+    lacking = machine.packages(["numpy", "no-such-package"])
+    assert (lacking.state, lacking.fix) == ("broken", "pip install no-such-package")
+    assert machine.packages().state == "ok"
+
+
+def test_the_packages_are_those_that_the_project_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sorted(text.partition(">=")[0] for text in project["dependencies"]) == sorted(machine.CORE)
+
+
+def test_a_cache_that_cannot_be_written_only_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DIAG_CACHE_BYTES", "1G")
+    assert machine.cache().said == f"{tmp_path}/cache: 0 cases, 0 B of at most 1.1 GB"
+    monkeypatch.setenv("DIAG_CACHE", "/dev/null/cache")
+    assert machine.cache().state == "limited"
+    monkeypatch.setenv("DIAG_CACHE_BYTES", "much")
+    assert machine.cache().state == "broken"
+
+
+def test_no_place_for_temporary_files_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.temporary_folder().state == "ok"
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    assert machine.temporary_folder().state == "broken"
+
+
+def test_little_space_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert machine.free_space("Disk", tmp_path / "not" / "yet").said.endswith(f"free at {tmp_path}")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10**6}))
+    assert machine.free_space("Disk", tmp_path).state == "limited"
+
+
+def test_a_terminal_without_utf8_is_limited() -> None:
+    def terminal(encoding: str | None) -> Check:
+        return machine.terminal(is_terminal=True, width=120, color=True, encoding=encoding)
+
+    assert (terminal("UTF-8").state, terminal("ascii").state, terminal(None).state) == ("ok", "limited", "ok")
+    assert machine.locale({"LANG": "C"}, "ascii").state == "limited"
+    assert machine.locale({"LC_ALL": "C.UTF-8", "LANG": "C"}, "utf-8").said.startswith("C.UTF-8")
+
+
+def test_a_gpu_is_a_fact_and_no_need(tmp_path: Path) -> None:
+    assert next(check.state for check in machine.gpu(tmp_path)) == "missing"
+    for name in ("nvidia0", "nvidia1", "nvidiactl"):
+        (tmp_path / name).touch()
+    assert next(iter(machine.gpu(tmp_path))).said == "nvidia0, nvidia1"
+
+
+def test_files_are_called_what_they_are(tmp_path: Path) -> None:
+    export = small_export().write(tmp_path / "report.sqlite")
+    (tmp_path / "trace.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op"}]}')
+    (tmp_path / "notes.txt").write_text("nothing")
+    said = file.about(export)
+    assert (said.state, said.fix) == ("ok", f"Read it: diag report {export}")
+    assert "an Nsight Systems export" in said.said
+    assert "a PyTorch profiler trace" in file.about(tmp_path / "trace.json").said
+    assert file.about(tmp_path).said == "a folder with 1 x PyTorch profiler trace, 1 x Nsight Systems export"
+    unknown = file.about(tmp_path / "notes.txt")
+    assert (unknown.state, unknown.said) == ("broken", "of a kind that diag does not know")
+    assert "diag reads" in str(unknown.fix)
+    assert file.about(tmp_path / "gone").said == "does not exist"
+
+
+def test_a_database_of_another_kind_cannot_be_read(tmp_path: Path) -> None:
+    export = small_export()
+    export.then(*(f'DROP TABLE "{table}"' for table in export.rows if not table.startswith("META")))
+    other = file.about(export.write(tmp_path / "other.sqlite"))
+    assert other.state == "broken"
+    assert "nsys export" in str(other.fix)
+
+
+CHECKS = [
+    Check("Inputs", "reports", "missing", "no nsys " * 30, "Install it. " * 20),
+    Check("Inputs", "a\x1b[31m\nname\udce9", "ok", "fine"),
+    Check("Machine", "disk", "broken", "full"),
+]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_text_fits_and_is_safe(width: int) -> None:
+    text = render_checks(CHECKS, width=width)
+    assert all(cells(line) <= width and line.isprintable() for line in text.splitlines())
+    assert text.startswith("Inputs\n  missing  reports: no nsys")
+    assert "\x1b[33mmissing\x1b[0m" in render_checks(CHECKS, color=True)
+
+
+def test_the_json_is_json() -> None:
+    document = json.loads(render_checks_as_json(CHECKS))
+    assert document["schema"] == "diag.doctor/1"
+    assert [check["state"] for check in document["checks"]] == ["missing", "ok", "broken"]
+    assert document["checks"][1]["fix"] is None
