@@ -30,18 +30,18 @@ def test_a_known_shift_is_found_exactly(shift_ns: int) -> None:
 def test_missing_events_and_a_shorter_recording_do_not_matter() -> None:
     starts = irregular(200)
     some = np.random.default_rng(2).permutation(200)
-    host, guest = starts[np.sort(some[:150])], starts[60:140]
-    found = align(events(host), events(guest + 40 * MS), tick_ns=1)
+    leader, guest = starts[np.sort(some[:150])], starts[60:140]
+    found = align(events(leader), events(guest + 40 * MS), tick_ns=1)
     assert found is not None
     assert found.shift_ns == -40 * MS
-    assert found.n_matches == np.isin(guest, host).sum()
+    assert found.n_matches == np.isin(guest, leader).sum()
 
 
 def test_a_profiler_that_wraps_the_other_brackets_the_shift() -> None:
     """The guest begins 3000 earlier and ends 1000 later: the middle is -1000 off, and the error says 2000."""
     starts = irregular(50)
-    host, guest = events(starts), events(starts - 3000, length_ns=1000 + 3000 + 1000)
-    found = align(host, guest, tick_ns=1)
+    leader, guest = events(starts), events(starts - 3000, length_ns=1000 + 3000 + 1000)
+    found = align(leader, guest, tick_ns=1)
     assert found is not None
     assert (found.shift_ns, found.error_ns) == (1000, 2000)
 
