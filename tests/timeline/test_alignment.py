@@ -60,6 +60,24 @@ def test_regular_steps_are_matched_with_the_smallest_shift() -> None:
     assert found.shift_ns == -2 * MS
 
 
+def test_frequent_events_are_asked_last_and_never_all() -> None:
+    """A hundred thousand every 20 µs meet something under any shift; a few rare ones tell which is right."""
+    often = np.arange(100_000) * 20_000
+    rare = irregular(30) * 10
+    key = np.concatenate((np.zeros(len(often), np.int64), np.ones(len(rare), np.int64)))
+    starts = np.concatenate((often, rare))
+    found = align(events(starts, key=key), events(starts - 7 * MS, key=key), tick_ns=1)
+    assert found is not None
+    assert abs(found.shift_ns - 7 * MS) <= found.error_ns + 20_000
+
+
+def test_dense_events_of_one_name_are_asked_in_part() -> None:
+    starts = np.cumsum(np.random.default_rng(3).integers(50_000, 500_000, 50_000))
+    found = align(events(starts), events(starts - 7 * MS), tick_ns=1)
+    assert found is not None
+    assert found.shift_ns == 7 * MS
+
+
 def test_only_equal_names_meet() -> None:
     starts = irregular(20)
     assert align(events(starts), events(starts, key=1), tick_ns=1) is None
