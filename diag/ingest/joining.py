@@ -25,10 +25,11 @@ UNMEASURED_ERROR_NS = 1_000_000
 
 def join_sources(case: Case) -> None:
     """Joins the sources of the case that are of the same process."""
+    traces = sorted((Trace(case, source) for source in case.sources), key=_rank)
     leaders: list[Trace] = []
-    for guest in sorted((Trace(case, source) for source in case.sources), key=_rank):
+    for guest in traces:
         leader = next((leader for leader in leaders if _same_process(leader, guest)), None)
-        if leader is None or not _join(case, leader, guest):
+        if leader is None or not _join(case, leader, guest, traces):
             leaders.append(guest)
 
 
@@ -58,10 +59,10 @@ def _overlap(leader: Trace, guest: Trace) -> bool:
     return a_start < b_end + MOST_APART_NS and b_start < a_end + MOST_APART_NS
 
 
-def _join(case: Case, leader: Trace, guest: Trace) -> bool:
+def _join(case: Case, leader: Trace, guest: Trace, traces: Sequence[Trace]) -> bool:
     found = _shift(leader, guest)
     path = leader.source.path
-    if found is None and not (leader.source.host and leader.source.host == guest.source.host):
+    if found is None and not _must_be_it(leader, guest, traces):
         _note(
             case,
             guest.source,
@@ -80,6 +81,15 @@ def _join(case: Case, leader: Trace, guest: Trace) -> bool:
     )
     _note(case, guest.source, f"Joined to {path}, the same process: {how}.")
     return True
+
+
+def _must_be_it(leader: Trace, guest: Trace, traces: Sequence[Trace]) -> bool:
+    """Whether both name the same machine, and no other trace of that time could be of the process just as well."""
+    rivals = (
+        other for other in traces if other.source.kind == guest.source.kind and other.source.id != guest.source.id
+    )
+    is_same_machine = bool(leader.source.host) and leader.source.host == guest.source.host
+    return is_same_machine and not any(_same_process(leader, other) and _overlap(guest, other) for other in rivals)
 
 
 def _shift(leader: Trace, guest: Trace) -> tuple[str, Alignment] | None:
