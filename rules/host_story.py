@@ -219,8 +219,8 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     thread = trace.threads[account.latest_thread]
     late = account.host_late_of[thread.thread_id]
     states = states_within(thread, late)
-    clear = late.no_shorter_than(2 * trace.clock_error_ns)
-    covers = sorted(cover_by_ranges(thread, clear, least_share=named_share), key=lambda cover: -cover.covered_ns)
+    nameable = late.no_shorter_than(2 * trace.clock_error_ns)
+    covers = sorted(cover_by_ranges(thread, nameable, least_share=named_share), key=lambda cover: -cover.covered_ns)
     others = {
         trace.threads[i].tid: part.measure_ns for i, part in account.host_late_of.items() if i != thread.thread_id
     }

@@ -25,43 +25,44 @@ UNMEASURED_ERROR_NS = 1_000_000
 
 def join_sources(case: Case) -> None:
     """Joins the sources of the case that are of the same process."""
-    hosts: list[Trace] = []
-    for guest in sorted((Trace(case, source) for source in case.sources), key=_rank):
-        host = next((host for host in hosts if _same_process(host, guest)), None)
-        if host is None or not _join(case, host, guest):
-            hosts.append(guest)
+    traces = sorted((Trace(case, source) for source in case.sources), key=_rank)
+    leaders: list[Trace] = []
+    for guest in traces:
+        leader = next((leader for leader in leaders if _same_process(leader, guest)), None)
+        if leader is None or not _join(case, leader, guest, traces):
+            leaders.append(guest)
 
 
 def _rank(trace: Trace) -> tuple[bool, bool, int]:
-    """The source with GPU work is the host, of several the one of Nsight Systems, then the first."""
+    """The source with GPU work is the leader, of several the one of Nsight Systems, then the first."""
     has_work = any(trace.source.has(kind) for kind in gpu_work.KINDS)
     return not has_work, trace.source.kind != "nsys-sqlite", trace.source.id
 
 
-def _same_process(host: Trace, guest: Trace) -> bool:
+def _same_process(leader: Trace, guest: Trace) -> bool:
     """Whether they may be: two files of the same tool are different processes, or different times of one."""
-    a, b = host.source, guest.source
+    a, b = leader.source, guest.source
     if a.kind == b.kind or (a.host and b.host and a.host != b.host):
         return False
-    return bool(_pids(guest)) and _pids(guest) <= _pids(host) and _overlap(host, guest)
+    return bool(_pids(guest)) and _pids(guest) <= _pids(leader) and _overlap(leader, guest)
 
 
 def _pids(trace: Trace) -> set[int]:
     return {trace.pid_of(thread.process_id) for thread in trace.thread_rows()}
 
 
-def _overlap(host: Trace, guest: Trace) -> bool:
+def _overlap(leader: Trace, guest: Trace) -> bool:
     """Whether they recorded at the same time, as far as their clocks can tell."""
     (a_start, a_end), (b_start, b_end) = (
-        tuple(time_ns + trace.source.clock_offset_ns for time_ns in trace.event_span) for trace in (host, guest)
+        tuple(time_ns + trace.source.clock_offset_ns for time_ns in trace.event_span) for trace in (leader, guest)
     )
     return a_start < b_end + MOST_APART_NS and b_start < a_end + MOST_APART_NS
 
 
-def _join(case: Case, host: Trace, guest: Trace) -> bool:
-    found = _shift(host, guest)
-    path = host.source.path
-    if found is None and not (host.source.host and host.source.host == guest.source.host):
+def _join(case: Case, leader: Trace, guest: Trace, traces: Sequence[Trace]) -> bool:
+    found = _shift(leader, guest)
+    path = leader.source.path
+    if found is None and not _must_be_it(leader, guest, traces):
         _note(
             case,
             guest.source,
@@ -71,7 +72,7 @@ def _join(case: Case, host: Trace, guest: Trace) -> bool:
         return False
     what, alignment = found or ("", Alignment(0, UNMEASURED_ERROR_NS, 0))
     offset_ns = guest.source.clock_offset_ns + alignment.shift_ns
-    case.db.execute(_JOIN, (offset_ns, alignment.error_ns, host.source.id, guest.source.id))
+    case.db.execute(_JOIN, (offset_ns, alignment.error_ns, leader.source.id, guest.source.id))
     how = (
         f"aligned by {units.count(alignment.n_matches, what)} that both recorded, which moves it by "
         f"{units.time(alignment.shift_ns)}, give or take {units.time(alignment.error_ns)}"
@@ -82,13 +83,22 @@ def _join(case: Case, host: Trace, guest: Trace) -> bool:
     return True
 
 
-def _shift(host: Trace, guest: Trace) -> tuple[str, Alignment] | None:
+def _must_be_it(leader: Trace, guest: Trace, traces: Sequence[Trace]) -> bool:
+    """Whether both name the same machine, and no other trace of that time could be of the process just as well."""
+    rivals = (
+        other for other in traces if other.source.kind == guest.source.kind and other.source.id != guest.source.id
+    )
+    is_same_machine = bool(leader.source.host) and leader.source.host == guest.source.host
+    return is_same_machine and not any(_same_process(leader, other) and _overlap(guest, other) for other in rivals)
+
+
+def _shift(leader: Trace, guest: Trace) -> tuple[str, Alignment] | None:
     """What kind of event the clocks could be aligned by, the surest first, and the alignment."""
-    tick_ns = max(host.tick_ns, guest.tick_ns)
+    tick_ns = max(leader.tick_ns, guest.tick_ns)
     for what, events in (("kernel", _kernels), ("range", _ranges)):
         numbers = _Numbers()
         if found := align(
-            _absolute(events(host, numbers), host), _absolute(events(guest, numbers), guest), tick_ns=tick_ns
+            _absolute(events(leader, numbers), leader), _absolute(events(guest, numbers), guest), tick_ns=tick_ns
         ):
             return what, found
     return None

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from diag.ingest import nsys_statements as sql
-from diag.ingest.nsys_tables import Export, as_text, left_out_note
+from diag.ingest.nsys_tables import GPU_METRICS, NETWORK_METRICS, Export, as_text, left_out_note
 from diag.store.case import Case
 
-GPU_METRICS = "GPU_METRICS"
-NETWORK_METRICS = ("NET_NIC_METRIC", "NET_IB_SWITCH_METRIC")
-
 PERCENT = "%"
+_EXPORTED_IN = {"MHz": "Hz", "GB/s": "bytes/s"}
 
 
 def read_counters(export: Export, case: Case, source_id: int, notes: list[str]) -> dict[str, int | None]:
@@ -31,15 +29,17 @@ def read_counters(export: Export, case: Case, source_id: int, notes: list[str]) 
     return {"gpu_metrics": gpu, "network_metrics": sum(network) if network else None}
 
 
-def unit_of(metric: str) -> str | None:
-    """The unit that stands in brackets behind a GPU metric's name; old names have none and are percentages.
+def unit_of(metric: str) -> str:
+    """The unit of a GPU metric, by the one in brackets behind its name; old names have none and are percentages.
+
+    What a name calls MHz or GB/s is exported in Hz and bytes per second.
 
     >>> unit_of("SMs Active [Throughput %]"), unit_of("GPC Clock Frequency [MHz]"), unit_of("SM Active")
-    ('%', 'MHz', '%')
+    ('%', 'Hz', '%')
     """
     _, bracket, rest = metric.partition(" [")
     unit = rest.rstrip("]")
-    return unit if bracket and not unit.endswith(PERCENT) else PERCENT
+    return PERCENT if not bracket or unit.endswith(PERCENT) else _EXPORTED_IN.get(unit, unit)
 
 
 def _map_gpu_metrics(export: Export, case: Case, source_id: int) -> None:
@@ -60,10 +60,10 @@ def _copy_network(export: Export, table: str, case: Case, source_id: int, notes:
         (listed, metric): (as_text(name), as_text(unit) or None)
         for listed, metric, name, unit in _rows(export, "TARGET_INFO_NETWORK_METRICS", sql.NETWORK_METRIC_NAMES)
     }
-    case.db.execute("CREATE TEMP TABLE map_series (card, port, list, metric, value INTEGER)")
+    case.db.execute(sql.MAP_NETWORK_SERIES)
     for card, port, listed, metric in _rows(export, table, sql.NETWORK_SERIES):
         name, unit = metrics.get((listed, metric), (f"#{metric}", None))
-        place = cards.get(card, f"#{card}") + ("" if port is None else f" port {port}")
+        place = cards.get(card, f"#{card}") + ("" if port == sql.NO_PORT else f" port {port}")
         series = _add_series(case, source_id, None, place, case.intern([name])[name], unit)
         case.db.execute("INSERT INTO map_series VALUES (?, ?, ?, ?, ?)", (card, port, listed, metric, series))
     return _copy(export, table, sql.NETWORK_METRICS, notes)

@@ -376,6 +376,7 @@ COUNTER_SERIES = (
 
 # A GPU metric's type id and number make one key, so that each of millions of samples costs one look-up.
 MOST_METRICS = 4096
+MOST_SERIES = 1 << 16  # of damaged or hostile files; 64 metrics of a thousand devices
 PERFWORKS_GPUS = """
     SELECT {pwGpuId}, {id} FROM src.{table} t WHERE typeof({pwGpuId}) = 'integer' AND typeof({id}) = 'integer'
 """
@@ -384,6 +385,7 @@ GPU_METRIC_NAMES = f"""
       FROM src.{{table}} t
      WHERE typeof({{typeId}}) = 'integer' AND typeof({{metricId}}) = 'integer'
        AND {{metricId}} BETWEEN 0 AND {MOST_METRICS - 1} AND {{typeId}} BETWEEN 0 AND {(1 << 63) // MOST_METRICS - 1}
+     LIMIT {MOST_SERIES}
 """
 # Clocks are unsigned numbers of 32 bits in a signed column: no metric is negative by itself.
 GPU_METRICS = f"""
@@ -403,16 +405,24 @@ NETWORK_CARDS = """
 NETWORK_METRIC_NAMES = """
     SELECT {metricsListId}, {metricsIdx}, CAST({name} AS BLOB), CAST({unit} AS BLOB) FROM src.{table} t
 """
-NETWORK_SERIES = """
-    SELECT DISTINCT {globalId}, {portId}, {metricsListId}, {metricsIdx} FROM src.{table} t ORDER BY 1, 2, 3, 4
+NO_PORT = -1  # older exports tell the port of no card
+_NETWORK_KEY = "{globalId}, COALESCE({portId}, -1), {metricsListId}, {metricsIdx}"
+NETWORK_SERIES = f"""
+    SELECT DISTINCT {_NETWORK_KEY}
+      FROM src.{{table}} t
+     WHERE typeof({{globalId}}) = 'integer' AND typeof(COALESCE({{portId}}, -1)) = 'integer'
+       AND typeof({{metricsListId}}) = 'integer' AND typeof({{metricsIdx}}) = 'integer'
+     LIMIT {MOST_SERIES}
 """
-NETWORK_METRICS = """
+MAP_NETWORK_SERIES = """
+    CREATE TEMP TABLE map_series (card, port, list, metric, value, PRIMARY KEY (card, port, list, metric)) WITHOUT ROWID
+"""
+NETWORK_METRICS = f"""
     INSERT INTO counter (series_id, time_ns, value)
-    SELECT m.value, {start}, {value}
-      FROM src.{table} t
-      JOIN map_series m ON m.card IS {globalId} AND m.port IS {portId} AND m.list IS {metricsListId}
-       AND m.metric IS {metricsIdx}
-     WHERE {is_instant} AND {is_number}
+    SELECT m.value, {{start}}, {{value}}
+      FROM src.{{table}} t
+      JOIN map_series m ON (m.card, m.port, m.list, m.metric) = ({_NETWORK_KEY})
+     WHERE {{is_instant}} AND {{is_number}}
 """
 
 NVTX_DOMAINS = """

@@ -1,8 +1,8 @@
 """Several inputs of one process as one trace.
 
-One of them is the *host*: the one with the GPU work, and of several the one of Nsight Systems. It gives the axis, the
-GPU work and the CUDA calls. A *guest* adds what it recorded of the host's threads: operators, Python functions,
-annotations, NVTX ranges, and OS calls, context switches and samples where the host has none. Its GPU work is not
+One of them is the *leader*: the one with the GPU work, and of several the one of Nsight Systems. It gives the axis, the
+GPU work and the CUDA calls. A *guest* adds what it recorded of the leader's threads: operators, Python functions,
+annotations, NVTX ranges, and OS calls, context switches and samples where the leader has none. Its GPU work is not
 counted a second time. Which sources are joined, and how far their clocks differ, `ingest/joining.py` has found out.
 """
 
@@ -33,14 +33,15 @@ def traces_of(case: Case) -> list[Trace]:
     for source in case.sources:
         if source.joined_to is not None:
             guests.setdefault(source.joined_to, []).append(source)
-    hosts = [source for source in case.sources if source.joined_to is None]
+    leaders = [source for source in case.sources if source.joined_to is None]
     return [
-        JoinedTrace(case, source, guests[source.id]) if source.id in guests else Trace(case, source) for source in hosts
+        JoinedTrace(case, source, guests[source.id]) if source.id in guests else Trace(case, source)
+        for source in leaders
     ]
 
 
 class JoinedTrace(Trace):
-    """The timeline of a host source with what its guests add."""
+    """The timeline of a leader source with what its guests add."""
 
     def __init__(self, case: Case, source: Source, guests: Sequence[Source]) -> None:
         super().__init__(case, replace(source, capabilities=_together(source, guests)))
@@ -82,7 +83,7 @@ class JoinedTrace(Trace):
         return self._recorded("cpu_sample", lambda trace: trace._samples)
 
     def _recorded(self, fact: str, rows: Callable[[Trace], dict[str, Index]]) -> dict[str, Index]:
-        """The host's own rows, or those of the guest that recorded most where the host recorded none."""
+        """The leader's own rows, or those of the guest that recorded most where the leader recorded none."""
         recorders = [guest for guest in self._guests if guest.trace.source.has(fact)]
         if self._own.source.has(fact) or not recorders:
             return rows(self._own)
@@ -93,30 +94,30 @@ class JoinedTrace(Trace):
 @dataclass(frozen=True, eq=False)
 class _Guest:
     trace: Trace
-    shift_ns: int  # from its clock to the host's
-    host_thread: Mapping[int, int]  # by its own thread ids; threads that the host lacks keep theirs
-    host_process: Mapping[int, int]
+    shift_ns: int  # from its clock to the leader's
+    leading_thread: Mapping[int, int]  # by its own thread ids; threads that the leader lacks keep theirs
+    leading_process: Mapping[int, int]
 
     @classmethod
-    def of(cls, host: Trace, guest: Trace) -> _Guest:
-        threads = {(host.pid_of(row.process_id), row.tid): row.id for row in host.thread_rows()}
-        processes = {host.pid_of(row.process_id): row.process_id for row in host.thread_rows()}
+    def of(cls, leader: Trace, guest: Trace) -> _Guest:
+        threads = {(leader.pid_of(row.process_id), row.tid): row.id for row in leader.thread_rows()}
+        processes = {leader.pid_of(row.process_id): row.process_id for row in leader.thread_rows()}
         rows = guest.thread_rows()
         return cls(
             guest,
-            guest.source.clock_offset_ns - host.source.clock_offset_ns,
+            guest.source.clock_offset_ns - leader.source.clock_offset_ns,
             {row.id: threads.get((guest.pid_of(row.process_id), row.tid), row.id) for row in rows},
             {row.process_id: processes.get(guest.pid_of(row.process_id), row.process_id) for row in rows},
         )
 
-    def known_as(self, host_thread: int) -> list[int]:
-        return [own for own, there in self.host_thread.items() if there == host_thread]
+    def known_as(self, leading_thread: int) -> list[int]:
+        return [own for own, there in self.leading_thread.items() if there == leading_thread]
 
     def threads_of_its_own(self) -> list[ThreadRow]:
         return [
-            replace(row, process_id=self.host_process[row.process_id])
+            replace(row, process_id=self.leading_process[row.process_id])
             for row in self.trace.thread_rows()
-            if self.host_thread[row.id] == row.id
+            if self.leading_thread[row.id] == row.id
         ]
 
     def ranges(self) -> Ranges:
@@ -126,7 +127,7 @@ class _Guest:
         return replace(own, thread_id=threads, start_ns=own.start_ns + self.shift_ns, end_ns=end_ns)
 
     def on_the_axis(self, rows: dict[str, Index]) -> dict[str, Index]:
-        """The rows with the host's thread ids and times, by thread and time again."""
+        """The rows with the leader's thread ids and times, by thread and time again."""
         moved = {name: column + self.shift_ns if name.endswith("_ns") else column for name, column in rows.items()}
         moved["thread_id"] = self._threads(rows["thread_id"])
         order = np.argsort(moved["thread_id"], kind="stable")
@@ -134,22 +135,24 @@ class _Guest:
 
     def _threads(self, own: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
         distinct, at = np.unique(own, return_inverse=True)
-        return np.array([self.host_thread[i] for i in distinct.tolist()], np.int64)[at]
+        return np.array([self.leading_thread[i] for i in distinct.tolist()], np.int64)[at]
 
 
-def _together(host: Source, guests: Sequence[Source]) -> Mapping[str, int | None]:
-    """What the host recorded, and of HOST_FACTS what a guest adds; None where nobody recorded it."""
-    facts = dict(host.capabilities)
+def _together(leader: Source, guests: Sequence[Source]) -> Mapping[str, int | None]:
+    """What the leader recorded, and of HOST_FACTS what a guest adds; None where nobody recorded it."""
+    facts = dict(leader.capabilities)
     for fact in HOST_FACTS:
-        counts = [count for source in (host, *guests) if (count := source.capabilities.get(fact)) is not None]
+        counts = [count for source in (leader, *guests) if (count := source.capabilities.get(fact)) is not None]
         facts[fact] = sum(counts) if counts else None
     return facts
 
 
-def _without_twins(guest: Ranges, host: Ranges, patterns: Mapping[int, str]) -> Ranges:
-    """The guest's ranges, without those whose name the host knows from the same thread: they are the same ones."""
+def _without_twins(guest: Ranges, leader: Ranges, patterns: Mapping[int, str]) -> Ranges:
+    """The guest's ranges, without those whose name the leader knows from the same thread: they are the same ones."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(patterns.values()))}
     key = np.zeros(max(patterns, default=0) + 1, np.int64)
     key[list(patterns)] = [numbers[text] for text in patterns.values()]
-    of_guest, of_host = (each.thread_id.astype(np.int64) * len(numbers) + key[each.name_id] for each in (guest, host))
-    return guest.select(~np.isin(of_guest, of_host))
+    of_guest, of_leader = (
+        each.thread_id.astype(np.int64) * len(numbers) + key[each.name_id] for each in (guest, leader)
+    )
+    return guest.select(~np.isin(of_guest, of_leader))

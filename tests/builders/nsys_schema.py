@@ -95,6 +95,7 @@ TABLES: Mapping[str, str] = {
     "NIC_ID_MAP": "nicId! globalId!",
     "TARGET_INFO_NETWORK_METRICS": "metricsListId! metricsIdx! name:TEXT! description:TEXT! unit:TEXT!",
     "NET_NIC_METRIC": "start! end! globalId! portId! metricsListId! metricsIdx! value!",
+    "NET_IB_SWITCH_METRIC": "start! end! globalId! metricsListId! metricsIdx! value!",
     "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:TEXT! globalPid",
 }
 

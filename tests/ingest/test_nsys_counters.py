@@ -39,7 +39,7 @@ def test_times_before_the_session_are_kept(tmp_path: Path) -> None:
 
 def test_clocks_are_unsigned(tmp_path: Path) -> None:
     with imported(with_metrics(), tmp_path) as case:
-        assert counters(case)[0] == (0, None, "GPC Clock Frequency [MHz]", "MHz", 0, 2_526_795_000.0)
+        assert counters(case)[0] == (0, None, "GPC Clock Frequency [MHz]", "Hz", 0, 2_526_795_000.0)
 
 
 def test_the_gpu_is_the_files_own_number_where_it_maps_it(tmp_path: Path) -> None:
@@ -87,6 +87,16 @@ def test_a_network_card_without_a_name_is_its_number(tmp_path: Path) -> None:
         ((_, nic, name, unit, _, value),) = counters(case)
         assert nic == f"#{1 << 48} port 1"
         assert (name, unit, value) == ("#0", None, 6.0)
+
+
+def test_switches_are_told_beside_cards(tmp_path: Path) -> None:
+    export = fed().export
+    export.network_metric("IB: Bytes sent", "bytes/ms", {0: 6})
+    metric = {"metricsListId": 0, "metricsIdx": 0}
+    export.insert("NET_IB_SWITCH_METRIC", start=5, end=9, globalId=77, **metric, value=8)
+    with imported(export, tmp_path) as case:
+        assert [(row[1], row[-1]) for row in counters(case)] == [("mlx5_0 port 1", 6.0), ("#77", 8.0)]
+        assert case.sources[0].capabilities["network_metrics"] == 2
 
 
 def test_an_export_of_metrics_alone_is_read(tmp_path: Path) -> None:

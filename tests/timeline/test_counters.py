@@ -65,9 +65,9 @@ def test_names_mean_the_same_on_every_chip(name: str, meaning: str | None) -> No
 
 
 def test_units_stand_in_brackets() -> None:
-    assert [unit_of(name) for name in ("SM Active", "A [Throughput %]", "B [MHz]", "C [Avg Warps per Cycle]")] == [
+    assert [unit_of(name) for name in ("SM Active", "A [Throughput %]", "B [GB/s]", "C [Avg Warps per Cycle]")] == [
         "%",
         "%",
-        "MHz",
+        "bytes/s",
         "Avg Warps per Cycle",
     ]

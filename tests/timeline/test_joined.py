@@ -170,6 +170,15 @@ def test_on_one_machine_the_utc_times_must_do(tmp_path: Path) -> None:
         assert figures(idle)["clock error between the inputs"] == UNMEASURED_ERROR_NS
 
 
+def test_two_that_could_be_it_are_both_told_apart(tmp_path: Path) -> None:
+    """Containers of one machine may each have a process 1."""
+    export, trace = pair(0, announced=False, host_name="node7")
+    _, other = pair(1000, announced=False, host_name="node7")
+    export.insert("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="node7")
+    with opened(tmp_path, export, trace, other) as case:
+        assert [source.joined_to for source in case.sources] == [None, None, None]
+
+
 def test_equal_numbers_on_different_machines_are_different_processes(tmp_path: Path) -> None:
     export, trace = pair(0, host_name="node8")
     export.insert("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="node7")
