@@ -75,6 +75,12 @@ def test_a_device_without_tensor_cores_is_clear(ask: Ask) -> None:
     assert [type(a) for a in ask("kernels.simt_gemm", products("volta_sgemm_128x64_nn", hardware=turing))] == [Clear]
 
 
+def test_a_capability_that_no_table_has_tells_nothing(ask: Ask) -> None:
+    (answer,) = ask("kernels.simt_gemm", products(SIMT, hardware={"name": "NVIDIA X", "computeMajor": 99}))
+    assert isinstance(answer, CannotTell)
+    assert "99.0" in answer.because
+
+
 def test_names_of_kernels_tell_the_generation_where_nothing_else_does(ask: Ask) -> None:
     finding = only_finding(ask("kernels.simt_gemm", products("volta_sgemm_128x64_nt", hardware=None)))
     assert "The generation of GPUs that its libraries' kernels are named for" in finding.claim
