@@ -76,7 +76,9 @@ def test_a_device_without_tensor_cores_is_clear(ask: Ask) -> None:
 
 
 def test_a_capability_that_no_table_has_tells_nothing(ask: Ask) -> None:
-    (answer,) = ask("kernels.simt_gemm", products(SIMT, hardware={"name": "NVIDIA X", "computeMajor": 99}))
+    (answer,) = ask(
+        "kernels.simt_gemm", products(SIMT, hardware={"name": "NVIDIA X", "computeMajor": 99, "computeMinor": 0})
+    )
     assert isinstance(answer, CannotTell)
     assert "99.0" in answer.because
 
