@@ -51,7 +51,8 @@ def is_of(device: DeviceTimeline, *keys: str) -> NDArray[np.bool_]:
     )
 
 
-_NATIVE = re.compile(r"at::native::(?:\(anonymous namespace\)::|<unnamed>::|binary_internal::)*(\w+)")
+_UNNAMED = re.compile(r"(\(anonymous namespace\)|<unnamed>)::")
+_NATIVE = re.compile(r"at::native::(?:binary_internal::)?(\w+)")
 _WRAPPERS = {
     "gpu_kernel_impl", "gpu_kernel_impl_nocast", "opmath_gpu_kernel_with_scalars", "func_wrapper_t", "ReduceOp",
     "BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor",
@@ -66,7 +67,7 @@ def operation(name: str) -> str:
     >>> operation("cupy_multiply__float64")
     'cupy_multiply__float64'
     """
-    function, _, arguments = name.removeprefix("void ").partition("<")
+    function, _, arguments = _UNNAMED.sub("", name).removeprefix("void ").partition("<")
     short = function.partition("(")[0].rpartition("::")[2]
     inside = _NATIVE.findall(arguments) if "elementwise_kernel" in short or short == "reduce_kernel" else []
     return next((found for found in inside if found not in _WRAPPERS), short)

@@ -36,10 +36,7 @@ class KernelOccupancy:
 
 
 def occupancy_by_name(trace: Trace, device: DeviceTimeline) -> Mapping[int, KernelOccupancy]:
-    """By the id of the kernel's name; empty where the device's limits are not known. Communication is left out.
-
-    Worked out once per device.
-    """
+    """By the id of the kernel's name; empty where the device's limits are not known. Worked out once per device."""
     if device not in _KNOWN:
         _KNOWN[device] = _occupancy_by_name(trace, device)
     return _KNOWN[device]
@@ -55,11 +52,10 @@ def _occupancy_by_name(trace: Trace, device: DeviceTimeline) -> Mapping[int, Ker
     shapes = trace.configurations_of(device)
     time_ns = np.bincount(shapes.of, device.ops.duration_ns[shapes.kernels], len(shapes)).astype(np.int64)
     occupancies = shapes.occupancies(limits)
-    communication = set(device.ops.name_id[device.is_communication].tolist())
     spent_ns: dict[int, dict[Block, int]] = {}
     known: dict[Block, Occupancy] = {}
     for at, (name_id, occupancy) in enumerate(zip(shapes.name_id.tolist(), occupancies, strict=True)):
-        if occupancy is not None and name_id not in communication:
+        if occupancy is not None:
             block = shapes.block(at)
             known[block] = occupancy
             by_block = spent_ns.setdefault(name_id, {})

@@ -8,6 +8,7 @@ from diag.model import units
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.kernel_occupancy import occupancy_by_name
 from diag.rules.kernel_profiler import command, is_amd
 from diag.rules.tables import kernels_by_name
 from diag.rules.thresholds import Limits
@@ -57,8 +58,15 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
             Evidence("total", top.total_ns, "ns", "sum of durations, cut to the window", sql),
             Evidence("median", top.median_ns, "ns", "median duration", sql),
             Evidence("longest", top.max_ns, "ns", "largest duration", sql),
+            *_occupancy(trace, device, name_id),
         ],
         refute="Replace the kernel by an empty one: if the window hardly shrinks, its time was hidden.",
         next=[command(device, top.short_name)],
         extent=device.time_of(is_top),
     )
+
+
+def _occupancy(trace: Trace, device: DeviceTimeline, name_id: int) -> Iterator[Evidence]:
+    if known := occupancy_by_name(trace, device).get(name_id):
+        formula = f"limited by {' and '.join(known.occupancy.limiters).replace('_', ' ')} (docs/definitions.md)"
+        yield Evidence("theoretical occupancy", known.occupancy.theoretical_pct / 100, "share", formula)

@@ -187,10 +187,13 @@ def local_memory(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
               code that runs often. Then more registers (looser `__launch_bounds__`), smaller tiles, constant indices.
     Refute    The code of the kernel has no LDL or STL instructions in its loops, or ncu counts next to no local loads.
     """
-    if trace.case.value(_MOST_LOCAL, (trace.source.id,)) is None:
+    if trace.most_local_bytes is None:
         yield CannotTell(
             subject_of(device), "local memory of kernels was not captured (nsys profile --trace=cuda does)"
         )
+        return
+    if trace.most_local_bytes == 0:
+        yield Clear(subject_of(device))
         return
     (local_bytes,) = trace.details(device.ops, "local_per_thread_bytes")
     uses_local = (device.ops.kind == gpu_work.KERNEL) & (local_bytes > 0) & ~device.is_communication
@@ -228,6 +231,3 @@ def local_memory(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
         ],
         extent=time,
     )
-
-
-_MOST_LOCAL = "SELECT MAX(local_per_thread_bytes) FROM gpu_op WHERE source_id = ?"

@@ -41,7 +41,11 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     if capability is None:
         yield CannotTell(subject_of(device), "whether the device has tensor cores: its compute capability is not known")
         return
-    types = _types(gpu, capability)
+    sm = gpu.limits or sm_limits(capability)
+    if sm is None:
+        yield CannotTell(subject_of(device), f"tensor cores of compute capability {_dotted(capability)} are not known")
+        return
+    types = () if gpu.has_tensor_cores is False else sm.tensor_cores
     is_simt = families.is_of(device, "simt_gemm", "simt_convolution")
     time = device.time_of(is_simt)
     share = device.share(time)
@@ -94,17 +98,13 @@ def _generation(device: DeviceTimeline) -> ComputeCapability | None:
     return next((told for pattern, told in _GENERATIONS if any(map(pattern.search, names))), None)
 
 
-def _types(gpu: Gpu, capability: ComputeCapability) -> tuple[str, ...]:
-    """Input types for which the device has tensor cores."""
-    if gpu.has_tensor_cores is False:
-        return ()
-    limits = gpu.limits or sm_limits(capability)
-    return limits.tensor_cores if limits else ()
+def _dotted(capability: ComputeCapability) -> str:
+    return ".".join(map(str, capability))
 
 
 def _told_by(gpu: Gpu) -> str:
     if gpu.compute_capability:
-        return f"The device (compute capability {'.'.join(map(str, gpu.compute_capability))})"
+        return f"The device (compute capability {_dotted(gpu.compute_capability)})"
     return "The generation of GPUs that its libraries' kernels are named for"
 
 

@@ -89,7 +89,7 @@ def gpu(facts: Mapping[str, Any]) -> Gpu:
     return Gpu(
         name=name,
         compute_capability=capability,
-        sm_count=facts.get("sm_count") or (known.sm_count if known else None),
+        sm_count=_plausible(facts.get("sm_count")) or (known.sm_count if known else None),
         limits=_as_reported(limits, facts) if limits else None,
         product=known,
     )
@@ -114,8 +114,13 @@ _REPORTED = {
 
 
 def _as_reported(limits: SmLimits, facts: Mapping[str, Any]) -> SmLimits:
-    told = {field: facts[column] for field, column in _REPORTED.items() if (facts.get(column) or 0) > 0}
-    return replace(limits, **told)
+    told = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
+    return replace(limits, **{field: value for field, value in told.items() if value is not None})
+
+
+def _plausible(value: int | None) -> int | None:
+    """A figure of a report, which may be damaged; None for what no hardware has."""
+    return value if value is not None and 0 < value < 1 << 24 else None
 
 
 @cache

@@ -207,6 +207,12 @@ class Trace:
         return load_streams(self.case, process_id)
 
     @cached_property
+    def most_local_bytes(self) -> int | None:
+        """Largest local memory per thread of any kernel; None where it was not captured."""
+        most: int | None = self.case.value(_MOST_LOCAL, (self.source.id,))
+        return most
+
+    @cached_property
     def _calls(self) -> Calls:
         return gpu_work.load_calls(self.case, self.source.id)
 
@@ -477,6 +483,7 @@ _DEVICE_NAMES = """
 _DEVICE_FACTS = """
     SELECT d.* FROM process_device pd JOIN device d ON d.id = pd.device_id WHERE pd.process_id = ? AND pd.ordinal = ?
 """
+_MOST_LOCAL = "SELECT MAX(local_per_thread_bytes) FROM gpu_op WHERE source_id = ?"
 _THREADS = """
     SELECT t.id, t.process_id, t.tid, t.name
       FROM thread t JOIN process p ON p.id = t.process_id

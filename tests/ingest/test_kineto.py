@@ -111,6 +111,7 @@ def test_metadata_as_the_repr_of_python_objects(tmp_path: Path) -> None:
         assert source.rank is None
         assert case.value("SELECT world_size FROM source") == 4
         assert case.value("SELECT max_warps_per_sm FROM device") == 64
+        assert case.value("SELECT warp_size FROM device") == 32
 
 
 @pytest.mark.parametrize("text", ["__import__('os').system('false')", "[" * 500, "[{'id': 'x'}]", "", "[1, 2]"])

@@ -163,13 +163,13 @@ def test_hardware_by_the_processs_own_ordinals(tmp_path: Path) -> None:
     export = NsysExport()
     for pid, hardware in ((100, 0), (200, 1)):
         process = export.process(pid)
-        export.hardware(hardware, uuid=f"GPU-{hardware}", smCount=132, totalMemory=80 << 30)
+        export.hardware(hardware, uuid=f"GPU-{hardware}", smCount=132, totalMemory=80 << 30, threadsPerWarp=32)
         process.sees(0, hardware)
         for i in range(10):
             process.gpu().kernel(10 * i, 10 * i + 5)
     with imported(export, tmp_path) as case:
         found = [(device.process, device.device, device.uuid) for device in analyse(case).devices]
-        assert rows(case, "SELECT DISTINCT sm_count, memory_bytes FROM device") == [(132, 80 << 30)]
+        assert rows(case, "SELECT DISTINCT sm_count, memory_bytes, warp_size FROM device") == [(132, 80 << 30, 32)]
     assert found == [(100, 0, "GPU-0"), (200, 0, "GPU-1")]
 
 

@@ -118,8 +118,9 @@ def test_chips_without_tensor_cores_are_told_by_name() -> None:
     assert gpu({"name": "Tesla P100-PCIE-16GB"}).has_tensor_cores is False
 
 
-def test_damaged_facts_do_no_harm() -> None:
-    told = gpu({"name": None, "compute_major": 9, "compute_minor": 0, "max_warps_per_sm": -1, "sm_count": 0})
+@pytest.mark.parametrize("value", [-1, 0, 1 << 62])
+def test_damaged_facts_do_no_harm(value: int) -> None:
+    told = gpu({"name": None, "compute_major": 9, "compute_minor": 0, "max_warps_per_sm": value, "sm_count": value})
     assert told.limits == sm_limits((9, 0))
     assert told.sm_count is None
 

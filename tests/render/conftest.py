@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from diag.rules.finding import CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.report import CopyRow, DeviceRow, KernelRow, RangeRow, Report, Verdict
+from diag.rules.report import CopyRow, DeviceRow, KernelRow, OccupancyRow, RangeRow, Report, Verdict
 from diag.store.case import Source
 
 MS = 1_000_000
@@ -107,6 +107,12 @@ def kernel(name: str = "void gemm<float>(float*)", short_name: str = "gemm", **c
         share_of_kernel_time=1.0,
         share_of_window=0.52,
     )
+    return replace(made, **changes)
+
+
+def occupancy(**changes: Any) -> OccupancyRow:
+    limits = {"blocks": 16, "registers": 6, "shared_memory": None, "warps": 8}
+    made = OccupancyRow(theoretical_pct=75.0, limits=limits, limiters=["registers"], configurations=1)
     return replace(made, **changes)
 
 
@@ -210,6 +216,12 @@ def host_report() -> Report:
 @pytest.fixture
 def two_devices() -> Report:
     return make_two_device_report()
+
+
+@pytest.fixture
+def occupied() -> Report:
+    """Two kernels, of which one is known to be launched with an occupancy of 75 %."""
+    return make_report(kernels=[kernel(occupancy=occupancy()), kernel("relu", "relu")])
 
 
 @pytest.fixture

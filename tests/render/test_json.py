@@ -178,6 +178,17 @@ def test_numbers_are_those_of_the_report(report: Report) -> None:
     assert not device["busy_is_upper_bound"]
 
 
+def test_occupancy_is_an_object_or_null(occupied: Report) -> None:
+    first, second = json.loads(render_json(occupied))["kernels"]
+    assert first["occupancy"] == {
+        "theoretical_pct": 75.0,
+        "limits": {"blocks": 16, "registers": 6, "shared_memory": None, "warps": 8},
+        "limiters": ["registers"],
+        "configurations": 1,
+    }
+    assert second["occupancy"] is None
+
+
 def test_graphs_make_busy_an_upper_bound(two_devices: Report) -> None:
     first, second = json.loads(render_json(two_devices))["devices"]
     assert (first["busy_is_upper_bound"], second["busy_is_upper_bound"]) == (False, True)

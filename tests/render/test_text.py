@@ -196,6 +196,15 @@ def test_sources_are_called_by_what_is_their_own(report: Report) -> None:
         assert f"  {title}  " in render_text(replace(report, sources=sources), width=120)
 
 
+def test_occupancy_has_a_column_where_it_is_known(report: Report, occupied: Report) -> None:
+    text = render_text(occupied)
+    assert "launches  median  occ.  kernel" in text
+    assert "10  5.0 ms  75 %  gemm" in text
+    assert "10  5.0 ms     -  relu" in text
+    assert "occ.: theoretical occupancy" in text
+    assert "occ." not in render_text(report)
+
+
 def test_kernels_of_one_short_name_are_told_apart(report: Report) -> None:
     (kernel,) = report.kernels
     functors = ("at::native::AddFunctor<float>", "at::native::MulFunctor<float>")

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tests.builders.nsys_export import NsysExport
+
+H100: Mapping[str, Any] = {
+    "name": "NVIDIA H100 80GB HBM3",
+    "computeMajor": 9,
+    "computeMinor": 0,
+    "smCount": 132,
+    "threadsPerWarp": 32,
+    "maxWarpsPerSm": 64,
+    "maxBlocksPerSm": 32,
+    "maxRegistersPerSm": 65536,
+    "maxShmemPerSm": 233472,
+}
 
 
 class Scene:
-    """One process with a main thread and a GPU."""
+    """One process with a main thread and a GPU, which may be described."""
 
-    def __init__(self) -> None:
+    def __init__(self, hardware: Mapping[str, Any] | None = None) -> None:
         self.export = NsysExport()
+        if hardware is not None:
+            self.export.hardware(**hardware)
         process = self.export.process()
         self.main = process.thread()
         self.gpu = process.gpu()

@@ -7,7 +7,7 @@ import pytest
 from diag.rules.finding import CannotTell, Clear
 from tests.builders.nsys_export import NsysExport
 from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
-from tests.rules.scenes import Scene, fed, too_short
+from tests.rules.scenes import H100, Scene, fed, too_short
 
 
 def many_kernels(n: int) -> NsysExport:
@@ -109,3 +109,13 @@ def test_what_to_run_next_is_safe_to_paste(ask: Ask) -> None:
         scene.gpu.kernel(100 * i, 100 * i + 100, name="evil'; rm -rf $HOME #")
     (command,) = only_finding(ask("kernels.hot", scene.export)).next
     assert "--kernel-name regex:evil.rm.rf.HOME." in command
+
+
+def test_the_occupancy_of_a_described_device_is_told(ask: Ask) -> None:
+    scene = Scene(H100)
+    for i in range(10):
+        scene.gpu.kernel(100 * i, 100 * i + 100, blockX=64, blockY=1, blockZ=1, registersPerThread=128)
+    evidence = {each.label: each for each in only_finding(ask("kernels.hot", scene.export)).evidence}
+    assert evidence["theoretical occupancy"].value == 0.25
+    assert "limited by registers" in evidence["theoretical occupancy"].formula
+    assert "theoretical occupancy" not in figures(only_finding(ask("kernels.hot", two_kernels())))

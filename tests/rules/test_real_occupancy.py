@@ -31,7 +31,7 @@ Launch = tuple[int, int, int, int]
 
 # Tesla T4, 7.5: 16 blocks, 32 warps, 65,536 registers in 4 parts of 16,384, 65,536 bytes of shared memory per SM.
 # Registers come in units of 256 per warp, shared memory in units of 256 bytes.
-T4: Mapping[Launch, int] = {
+T4: Mapping[Launch, float] = {
     # 4 warps; 75 x 32 = 2,400 -> 2,560 registers a warp; 16,384 / 2,560 = 6 warps x 4 parts = 24 warps = 6 blocks;
     # 32,768 / 5,120 = 6 blocks; 32 / 4 = 8 blocks. 6 blocks = 24 of 32 warps.
     (128, 75, 5120, 32768): 75,
@@ -55,7 +55,7 @@ T4: Mapping[Launch, int] = {
 
 # NVIDIA H200, 9.0: 32 blocks, 64 warps, 65,536 registers in 4 parts, 233,472 bytes; 1,024 of each block are reserved,
 # units of 128 bytes.
-H200: Mapping[Launch, int] = {
+H200: Mapping[Launch, float] = {
     # 128 x 3 threads = 12 warps; 161 x 32 = 5,152 -> 5,376; 16,384 / 5,376 = 3 x 4 = 12 warps = 1 block;
     # 114,816 + 1,024 = 115,840, 135,168 / 115,840 = 1 block. 12 of 64 warps.
     (384, 161, 114816, 135168): 18.75,
@@ -79,13 +79,13 @@ H200: Mapping[Launch, int] = {
 }
 
 # NVIDIA A100, 8.0: 32 blocks, 64 warps; as above, with 1,024 reserved bytes and units of 128.
-A100: Mapping[Launch, int] = {
+A100: Mapping[Launch, float] = {
     # 16 warps; 26 x 32 = 832 -> 1,024; 16 x 4 = 64 warps = 4 blocks; 16,384 / 1,024 = 16; 64 / 16 = 4.
     (512, 26, 0, 16384): 100,
 }
 
 # Tesla V100, 7.0: 32 blocks, 64 warps; nothing reserved.
-V100: Mapping[Launch, int] = {
+V100: Mapping[Launch, float] = {
     # 8 x 8 x 8 threads = 16 warps; 16 x 32 = 512; 32 x 4 = 128 warps = 8 blocks; 64 / 16 = 4.
     (512, 16, 0, 0): 100,
 }

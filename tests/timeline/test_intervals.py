@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diag.timeline.intervals import Intervals, measure_by_label
+from diag.timeline.intervals import Intervals, covered_once, measure_by_label
 
 PAIRS = st.lists(st.tuples(st.integers(-20, 40), st.integers(-3, 12)), max_size=12).map(
     lambda pairs: [(start, start + length) for start, length in pairs]
@@ -75,3 +77,12 @@ def test_measure_by_label(a: list[tuple[int, int]], data: st.DataObject) -> None
         label: len(points([pair for pair, other in zip(a, labels, strict=True) if other == label]))
         for label in set(labels)
     }
+
+
+@given(PAIRS)
+def test_what_lies_in_exactly_one(a: list[tuple[int, int]]) -> None:
+    real = [(start, end) for start, end in a if end >= start]
+    once = covered_once(np.array([p[0] for p in real], np.int64), np.array([p[1] for p in real], np.int64))
+    assert_canonical(once)
+    counts = Counter(t for start, end in real for t in range(start, end))
+    assert points(list(once)) == {t for t, count in counts.items() if count == 1}
