@@ -108,7 +108,7 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
               (checked). One waits for the other where it was launched, and its own stream and events had let it go,
               before the other ended, and it started after that. Waiting = union of those times, in which the other ran;
               fires at `share` of the window. Inferred: the rule of the legacy default stream explains it, no row states
-              it.
+              it. Where streams wait for events whose records were not captured, nothing is said.
     Matters   The legacy default stream waits for all blocking streams of its context, and they wait for it (CUDA
               Programming Guide, Default Stream): streams made for concurrency run in turn.
     Do        Create streams with `cudaStreamNonBlocking`, compile with `--default-stream per-thread`, or move the work
@@ -121,9 +121,8 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     depends = trace.dependencies_of(device)
     side = _sides(trace, device)
     if side is None:
-        yield CannotTell(
-            subject_of(device), "which stream is the legacy default one: the trace does not describe its streams"
-        )
+        because = "which streams the legacy default one stops: the trace does not describe all of them"
+        yield CannotTell(subject_of(device), because)
         return
     on_null, on_blocking = side == _NULL, side == _BLOCKING
     waits = Intervals.empty()
@@ -133,6 +132,10 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     share = device.share(waits)
     if share < limits["share"]:
         yield Clear(subject_of(device))
+        return
+    if not trace.source.has("cuda_event") and trace.case.value(_HAS_STREAM_WAITS, (device.process_id,)):
+        because = f"streams wait for events, and which, is not known: {FACTS['cuda_event'].why_not(trace)}"
+        yield CannotTell(subject_of(device), because)
         return
     yield Finding(
         title="The legacy default stream and other streams stop each other",
@@ -171,18 +174,19 @@ def _in_window(device: DeviceTimeline, of_all: NDArray[Any]) -> NDArray[Any]:
     return of_all[np.isin(device.all_ops.id, device.ops.id)]
 
 
+_HAS_STREAM_WAITS = "SELECT EXISTS (SELECT 1 FROM sync WHERE process_id = ? AND kind = 'stream wait')"
 _OTHER, _NULL, _BLOCKING = range(3)
 
 
 def _sides(trace: Trace, device: DeviceTimeline) -> NDArray[np.int8] | None:
-    """For each operation whether the legacy default stream or a blocking one ran it; None where streams are unknown."""
+    """For each operation whether the legacy default stream or a blocking one ran it; None: the trace cannot say."""
     known = trace.streams_of(device.process_id)
-    if not any(stream.is_null for stream in known.values()):
-        return None
     side = np.zeros(len(device.all_ops), np.int8)
     for key, members in _by_stream(trace, device).items():
-        if (stream := known.get(key)) is not None and (stream.is_null or stream.is_blocking):
-            side[members] = _NULL if stream.is_null else _BLOCKING
+        stream = known.get(key)
+        if stream is None or not (stream.is_null or stream.is_blocking is not None):
+            return None
+        side[members] = _NULL if stream.is_null else _BLOCKING if stream.is_blocking else _OTHER
     return side
 
 

@@ -124,6 +124,18 @@ def test_what_starts_long_after_the_default_stream_was_not_let_go_by_it(ask: Ask
     assert isinstance(answer, Clear)
 
 
+def test_events_that_were_not_captured_may_be_the_reason(ask: Ask) -> None:
+    export = two_streams()
+    export.process(100).gpu().sync("Stream wait sync", 5, 6, streamId=SIDE, eventId=1)
+    (answer,) = ask("streams.default", export)
+    assert isinstance(answer, CannotTell)
+
+
+def test_a_stream_that_is_not_described_may_be_blocking(ask: Ask) -> None:
+    (answer,) = ask("streams.default", two_streams().drop("TARGET_INFO_CUDA_STREAM"))
+    assert isinstance(answer, CannotTell)
+
+
 def test_the_null_stream_is_also_known_by_its_flag(ask: Ask) -> None:
     export = two_streams().drop("TARGET_INFO_CUDA_CONTEXT_INFO")
     export.process(100).gpu().describe_stream(NULL, flag="Null stream")
