@@ -219,9 +219,10 @@ def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      Does communication, or work on streams of higher priority, wait while kernels of other streams run?
     Decides   An operation is ready when it is launched, the operation before it on its stream has ended, and the events
-              that its stream waited for are done. Waiting = union over urgent operations of [ready, start), cut to the
-              time in which kernels of other streams run; fires at `share` of the window. Urgent are communication
-              kernels and what runs on streams of the highest of several priorities. Events must have been captured.
+              that its stream waited for are done. Waiting = union over urgent operations of [ready + dispatch, start),
+              cut to the time in which kernels of other streams run; dispatch is the median wait of all other
+              operations. Fires at `share` of the window. Urgent are communication kernels and what runs on streams of
+              the highest of several priorities. Events must have been captured.
     Matters   Blocks of a running kernel are not stopped for others; of waiting blocks those of higher priority go
               first. Late communication makes other ranks wait, too.
     Do        Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1`,
@@ -259,8 +260,8 @@ def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         "in all; the kernels beside them would take longer.",
         evidence=[
             Evidence(
-                "waiting", waits.measure_ns, "ns", "union of [ready, start) of urgent operations, while others' "
-                "kernels run",
+                "waiting", waits.measure_ns, "ns", "union of [ready + dispatch, start) of urgent operations, while "
+                "others' kernels run",
                 queries.operations(device, _OPERATION_COLUMNS),
             ),
             Evidence("priorities", told.text, "text", "stream priorities; a smaller number is more urgent"),
@@ -286,42 +287,65 @@ def _urgent(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream]) -
 
 
 def _waits_behind_kernels(device: DeviceTimeline, depends: Dependencies, urgent: Mask) -> Intervals:
+    """Of the waiting as much counts as exceeds what dispatch takes on this device anyway: others' median wait."""
     ops = device.all_ops
-    waited = urgent & (depends.launched_ns > NEVER_NS) & (depends.ready_ns < ops.start_ns)
-    waits = Intervals.union_of(depends.ready_ns[waited], ops.start_ns[waited])
+    waited_ns = ops.start_ns - depends.ready_ns
+    is_launched = depends.launched_ns > NEVER_NS
+    others_ns = waited_ns[is_launched & ~urgent]
+    dispatch_ns = max(0, int(np.median(others_ns))) if len(others_ns) else 0
+    counts = urgent & is_launched & (waited_ns > dispatch_ns)
+    waits = Intervals.union_of(depends.ready_ns[counts] + dispatch_ns, ops.start_ns[counts])
     others = (ops.kind == gpu_work.KERNEL) & ~urgent
     return waits & Intervals.union_of(ops.start_ns[others], ops.end_ns[others]) & device.window
 
 
 @dataclass(frozen=True)
 class _Priorities:
-    text: str
-    sentence: str
-    next: str
+    """Priorities of the streams with urgent work and of the others; None is not known."""
+
+    urgent: frozenset[int | None]
+    others: frozenset[int | None]
+
+    @property
+    def text(self) -> str:
+        return f"urgent {_levels(self.urgent)}, others {_levels(self.others)}"
+
+    @property
+    def sentence(self) -> str:
+        if not self._known:
+            return "The trace does not tell all priorities."
+        if self._is_higher:
+            return "Its streams have the higher priority already: running blocks are not stopped for it."
+        return "Its streams have no higher priority."
+
+    @property
+    def next(self) -> str:
+        if self._is_higher:
+            return "Leave SMs free for it (smaller grids, fewer persistent blocks, green contexts)."
+        return (
+            "Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1` in PyTorch, "
+            "`cudaStreamCreateWithPriority` in CUDA)."
+        )
+
+    @property
+    def _known(self) -> bool:
+        return bool(self.urgent and self.others) and None not in self.urgent | self.others
+
+    @property
+    def _is_higher(self) -> bool:
+        urgent, others = ([level for level in levels if level is not None] for levels in (self.urgent, self.others))
+        return self._known and max(urgent) < min(others)
 
 
 def _priorities(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream], urgent: Mask) -> _Priorities:
     used = _by_stream(trace, device)
-    of_urgent = {known[key].priority for key, members in used.items() if key in known and (members & urgent).any()}
-    of_others = {known[key].priority for key, members in used.items() if key in known and (members & ~urgent).any()}
-    text = f"urgent {_levels(of_urgent)}, others {_levels(of_others)}"
-    if None in of_urgent | of_others or not of_urgent or not of_others:
-        sentence, action = (
-            "The trace does not tell all priorities.",
-            "Give the stream of communication a higher priority",
-        )
-    elif max(level for level in of_urgent if level is not None) < min(
-        level for level in of_others if level is not None
-    ):
-        sentence = "Its streams have the higher priority already: running blocks are not stopped for it."
-        return _Priorities(
-            text, sentence, "Leave SMs free for it (smaller grids, fewer persistent blocks, green contexts)."
-        )
-    else:
-        sentence, action = "Its streams have no higher priority.", "Give the stream of communication a higher priority"
-    how = "`TORCH_NCCL_HIGH_PRIORITY=1` in PyTorch, `cudaStreamCreateWithPriority` in CUDA"
-    return _Priorities(text, sentence, f"{action} ({how}).")
+
+    def levels(which: Mask) -> frozenset[int | None]:
+        of = (key for key, members in used.items() if (members & which).any())
+        return frozenset(known[key].priority if key in known else None for key in of)
+
+    return _Priorities(levels(urgent), levels(~urgent))
 
 
-def _levels(levels: set[int | None]) -> str:
-    return ", ".join(sorted({"unknown" if level is None else str(level) for level in levels})) or "unknown"
+def _levels(levels: frozenset[int | None]) -> str:
+    return ", ".join(sorted("unknown" if level is None else str(level) for level in levels)) or "unknown"
