@@ -112,8 +112,11 @@ def _pids(pids: Sequence[int]) -> str:
 
 def _how_shared(trace: Trace) -> str:
     if trace.source.has("mps_server"):
-        return ", where both share its SMs and bandwidth (an MPS server ran)"
-    return ", where both take longer: without MPS the GPU switches between them; no MPS server is among the processes"
+        return ", where both share its SMs and bandwidth (an MPS server is among the trace's processes)"
+    return (
+        ", where each may slow the other down (whether an MPS server lets their kernels overlap or the GPU switches "
+        "between them is not known: no such server is among the trace's processes)"
+    )
 
 
 def _confidence(account: IdleAccount, ranked_ns: Sequence[int]) -> Confidence:

@@ -108,7 +108,7 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
               (checked). One waits for the other where it was launched, and its own stream and events had let it go,
               before the other ended, and it started after that. Waiting = union of those times, in which the other ran;
               fires at `share` of the window. Inferred: the rule of the legacy default stream explains it, no row states
-              it.
+              it. Where streams wait for events whose records were not captured, nothing is said.
     Matters   The legacy default stream waits for all blocking streams of its context, and they wait for it (CUDA
               Programming Guide, Default Stream): streams made for concurrency run in turn.
     Do        Create streams with `cudaStreamNonBlocking`, compile with `--default-stream per-thread`, or move the work
@@ -121,9 +121,8 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     depends = trace.dependencies_of(device)
     side = _sides(trace, device)
     if side is None:
-        yield CannotTell(
-            subject_of(device), "which stream is the legacy default one: the trace does not describe its streams"
-        )
+        because = "which streams the legacy default one stops: the trace does not describe all of them"
+        yield CannotTell(subject_of(device), because)
         return
     on_null, on_blocking = side == _NULL, side == _BLOCKING
     waits = Intervals.empty()
@@ -133,6 +132,10 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     share = device.share(waits)
     if share < limits["share"]:
         yield Clear(subject_of(device))
+        return
+    if not trace.source.has("cuda_event") and trace.case.value(_HAS_STREAM_WAITS, (device.process_id,)):
+        because = f"streams wait for events, and which, is not known: {FACTS['cuda_event'].why_not(trace)}"
+        yield CannotTell(subject_of(device), because)
         return
     yield Finding(
         title="The legacy default stream and other streams stop each other",
@@ -171,18 +174,19 @@ def _in_window(device: DeviceTimeline, of_all: NDArray[Any]) -> NDArray[Any]:
     return of_all[np.isin(device.all_ops.id, device.ops.id)]
 
 
+_HAS_STREAM_WAITS = "SELECT EXISTS (SELECT 1 FROM sync WHERE process_id = ? AND kind = 'stream wait')"
 _OTHER, _NULL, _BLOCKING = range(3)
 
 
 def _sides(trace: Trace, device: DeviceTimeline) -> NDArray[np.int8] | None:
-    """For each operation whether the legacy default stream or a blocking one ran it; None where streams are unknown."""
+    """For each operation whether the legacy default stream or a blocking one ran it; None: the trace cannot say."""
     known = trace.streams_of(device.process_id)
-    if not any(stream.is_null for stream in known.values()):
-        return None
     side = np.zeros(len(device.all_ops), np.int8)
     for key, members in _by_stream(trace, device).items():
-        if (stream := known.get(key)) is not None and (stream.is_null or stream.is_blocking):
-            side[members] = _NULL if stream.is_null else _BLOCKING
+        stream = known.get(key)
+        if stream is None or not (stream.is_null or stream.is_blocking is not None):
+            return None
+        side[members] = _NULL if stream.is_null else _BLOCKING if stream.is_blocking else _OTHER
     return side
 
 
@@ -215,9 +219,10 @@ def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      Does communication, or work on streams of higher priority, wait while kernels of other streams run?
     Decides   An operation is ready when it is launched, the operation before it on its stream has ended, and the events
-              that its stream waited for are done. Waiting = union over urgent operations of [ready, start), cut to the
-              time in which kernels of other streams run; fires at `share` of the window. Urgent are communication
-              kernels and what runs on streams of the highest of several priorities. Events must have been captured.
+              that its stream waited for are done. Waiting = union over urgent operations of [ready + dispatch, start),
+              cut to the time in which kernels of other streams run; dispatch is the median wait of all other
+              operations. Fires at `share` of the window. Urgent are communication kernels and what runs on streams of
+              the highest of several priorities. Events must have been captured.
     Matters   Blocks of a running kernel are not stopped for others; of waiting blocks those of higher priority go
               first. Late communication makes other ranks wait, too.
     Do        Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1`,
@@ -255,8 +260,8 @@ def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         "in all; the kernels beside them would take longer.",
         evidence=[
             Evidence(
-                "waiting", waits.measure_ns, "ns", "union of [ready, start) of urgent operations, while others' "
-                "kernels run",
+                "waiting", waits.measure_ns, "ns", "union of [ready + dispatch, start) of urgent operations, while "
+                "others' kernels run",
                 queries.operations(device, _OPERATION_COLUMNS),
             ),
             Evidence("priorities", told.text, "text", "stream priorities; a smaller number is more urgent"),
@@ -282,42 +287,65 @@ def _urgent(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream]) -
 
 
 def _waits_behind_kernels(device: DeviceTimeline, depends: Dependencies, urgent: Mask) -> Intervals:
+    """Of the waiting as much counts as exceeds what dispatch takes on this device anyway: others' median wait."""
     ops = device.all_ops
-    waited = urgent & (depends.launched_ns > NEVER_NS) & (depends.ready_ns < ops.start_ns)
-    waits = Intervals.union_of(depends.ready_ns[waited], ops.start_ns[waited])
+    waited_ns = ops.start_ns - depends.ready_ns
+    is_launched = depends.launched_ns > NEVER_NS
+    others_ns = waited_ns[is_launched & ~urgent]
+    dispatch_ns = max(0, int(np.median(others_ns))) if len(others_ns) else 0
+    counts = urgent & is_launched & (waited_ns > dispatch_ns)
+    waits = Intervals.union_of(depends.ready_ns[counts] + dispatch_ns, ops.start_ns[counts])
     others = (ops.kind == gpu_work.KERNEL) & ~urgent
     return waits & Intervals.union_of(ops.start_ns[others], ops.end_ns[others]) & device.window
 
 
 @dataclass(frozen=True)
 class _Priorities:
-    text: str
-    sentence: str
-    next: str
+    """Priorities of the streams with urgent work and of the others; None is not known."""
+
+    urgent: frozenset[int | None]
+    others: frozenset[int | None]
+
+    @property
+    def text(self) -> str:
+        return f"urgent {_levels(self.urgent)}, others {_levels(self.others)}"
+
+    @property
+    def sentence(self) -> str:
+        if not self._known:
+            return "The trace does not tell all priorities."
+        if self._is_higher:
+            return "Its streams have the higher priority already: running blocks are not stopped for it."
+        return "Its streams have no higher priority."
+
+    @property
+    def next(self) -> str:
+        if self._is_higher:
+            return "Leave SMs free for it (smaller grids, fewer persistent blocks, green contexts)."
+        return (
+            "Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1` in PyTorch, "
+            "`cudaStreamCreateWithPriority` in CUDA)."
+        )
+
+    @property
+    def _known(self) -> bool:
+        return bool(self.urgent and self.others) and None not in self.urgent | self.others
+
+    @property
+    def _is_higher(self) -> bool:
+        urgent, others = ([level for level in levels if level is not None] for levels in (self.urgent, self.others))
+        return self._known and max(urgent) < min(others)
 
 
 def _priorities(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream], urgent: Mask) -> _Priorities:
     used = _by_stream(trace, device)
-    of_urgent = {known[key].priority for key, members in used.items() if key in known and (members & urgent).any()}
-    of_others = {known[key].priority for key, members in used.items() if key in known and (members & ~urgent).any()}
-    text = f"urgent {_levels(of_urgent)}, others {_levels(of_others)}"
-    if None in of_urgent | of_others or not of_urgent or not of_others:
-        sentence, action = (
-            "The trace does not tell all priorities.",
-            "Give the stream of communication a higher priority",
-        )
-    elif max(level for level in of_urgent if level is not None) < min(
-        level for level in of_others if level is not None
-    ):
-        sentence = "Its streams have the higher priority already: running blocks are not stopped for it."
-        return _Priorities(
-            text, sentence, "Leave SMs free for it (smaller grids, fewer persistent blocks, green contexts)."
-        )
-    else:
-        sentence, action = "Its streams have no higher priority.", "Give the stream of communication a higher priority"
-    how = "`TORCH_NCCL_HIGH_PRIORITY=1` in PyTorch, `cudaStreamCreateWithPriority` in CUDA"
-    return _Priorities(text, sentence, f"{action} ({how}).")
+
+    def levels(which: Mask) -> frozenset[int | None]:
+        of = (key for key, members in used.items() if (members & which).any())
+        return frozenset(known[key].priority if key in known else None for key in of)
+
+    return _Priorities(levels(urgent), levels(~urgent))
 
 
-def _levels(levels: set[int | None]) -> str:
-    return ", ".join(sorted({"unknown" if level is None else str(level) for level in levels})) or "unknown"
+def _levels(levels: frozenset[int | None]) -> str:
+    return ", ".join(sorted("unknown" if level is None else str(level) for level in levels)) or "unknown"

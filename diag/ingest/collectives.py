@@ -46,19 +46,23 @@ _NVTX_NUMBERS = {"group_size": "No. of ranks", "rank": "Rank", "input_bytes": "M
 _PEERS = ("Peer rank", "Peer", "Root")
 
 
+BATCH_ROWS = 10_000
+
+
 def read_nvtx(export: Export, payloads: Payloads, case: Case, source_id: int, notes: list[str]) -> None:
     """A row for each range with a payload of NCCL's."""
-    statement = export.sql(sql.COMMUNICATION, nsys.NVTX, string=export.string(nsys.NVTX, "textId"))
-    rows: list[Row] = []
+    found = export.db.execute(export.sql(sql.COMMUNICATION, nsys.NVTX, string=export.string(nsys.NVTX, "textId")))
     unreadable = 0
-    for thread_id, process_id, start_ns, end_ns, name, binary in export.db.execute(statement):
-        values = payloads.decode(binary)
-        if values is None:
-            unreadable += 1
-        elif _COMMUNICATOR in values:
-            place: Row = {"thread_id": thread_id, "process_id": process_id, "start_ns": start_ns, "end_ns": end_ns}
-            rows.append({"source_id": source_id, **place, "op": as_text(name) or None, **of_payload(values)})
-    insert(case, rows)
+    while batch := found.fetchmany(BATCH_ROWS):
+        rows: list[Row] = []
+        for thread_id, process_id, start_ns, end_ns, name, binary in batch:
+            values = payloads.decode(binary)
+            if values is None:
+                unreadable += 1
+            elif _COMMUNICATOR in values:
+                place: Row = {"thread_id": thread_id, "process_id": process_id, "start_ns": start_ns, "end_ns": end_ns}
+                rows.append({"source_id": source_id, **place, "op": as_text(name) or None, **of_payload(values)})
+        insert(case, rows)
     if unreadable:
         notes.append(f"Payloads of {unreadable} NVTX ranges follow no schema of the export and were left out.")
 

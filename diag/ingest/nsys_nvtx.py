@@ -36,15 +36,18 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
     types = {label: number for number, label in nsys.DEFAULT_LABELS[_EVENT_TYPES].items()}
     types |= {label: number for number, label in export.labels(_EVENT_TYPES).items()}
     kinds = {types[name]: KINDS.index(kind) for name, kind in _KIND_OF_TYPE.items()}
-    count = export.sql(sql.NVTX_COUNT, nsys.NVTX, types=", ".join(map(str, kinds)))
-    n_ranges, n_categorised, n_with_payload, n_binary = export.db.execute(count).fetchone()
+    wanted = ", ".join(map(str, kinds))
+    payloads = Payloads.of(export)
+    counted = sql.NVTX_COUNT_PAYLOADS if payloads.schemas else sql.NVTX_COUNT
+    count = export.sql(counted, nsys.NVTX, types=wanted)
+    n_ranges, n_payloads = export.db.execute(count).fetchone()
     writer = RangeWriter(case, source_id, expected=export.count(nsys.NVTX))
-    if n_binary:
-        payloads = Payloads.of(export)
+    if n_payloads:
         collectives.read_nvtx(export, payloads, case, source_id, notes)
+    extras = None
     # Columns hold neither categories nor payloads; of millions of ranges the export itself remains.
-    has_extras = bool(n_categorised or n_with_payload) and not writer.as_columns
-    extras = _Extras(_categories(export, types["NvtxCategory"]), payloads if n_binary else None) if has_extras else None
+    if not writer.as_columns and _has_extras(export, wanted):
+        extras = _Extras(_categories(export, types["NvtxCategory"]), payloads)
     threads: dict[int, int] = dict(case.db.execute("SELECT key, value FROM map_thread"))
     domains = _domains(export, types["NvtxDomainCreate"])
     statement = export.sql(
@@ -80,7 +83,7 @@ class _Extras:
     """What some ranges carry beside their text."""
 
     categories: Mapping[tuple[int, int, int], str]  # by process, domain and number
-    payloads: Payloads | None
+    payloads: Payloads
     left_out: int = 0
     kept_bytes: int = 0
 
@@ -96,8 +99,8 @@ class _Extras:
         return None
 
 
-def _json_of(payloads: Payloads | None, text: bytes, binary: bytes) -> str | None:
-    if payloads is not None and (values := payloads.decode(binary)):
+def _json_of(payloads: Payloads, text: bytes, binary: bytes) -> str | None:
+    if binary and (values := payloads.decode(binary)):
         return json.dumps(values)
     if not text or len(text) >= nsys.LONGEST_TEXT_BYTES:  # cut, and so no JSON any more
         return None
@@ -176,6 +179,10 @@ def _categories(export: Export, category_name: int) -> dict[tuple[int, int, int]
     rows = export.db.execute(statement, {"category_name": category_name})
     named = ((tid, domain or 0, number, as_text(name)) for tid, domain, number, name in rows if isinstance(tid, int))
     return {(tid >> 24, domain, number): name for tid, domain, number, name in named if name}
+
+
+def _has_extras(export: Export, types: str) -> bool:
+    return bool(export.db.execute(export.sql(sql.NVTX_HAS_EXTRAS, nsys.NVTX, types=types)).fetchone()[0])
 
 
 def _open_ranges(case: Case, source_id: int) -> int:

@@ -437,14 +437,15 @@ NVTX_CATEGORIES = """
      WHERE {eventType} = :category_name
 """
 
-# One pass says how many ranges there are and whether any carries more than its text.
-NVTX_COUNT = """
-    SELECT COUNT(*), COUNT({category}),
-           COUNT(COALESCE({jsonText}, {jsonTextId}, {binaryData}, {uint64Value}, {int64Value}, {doubleValue},
-                          {uint32Value}, {int32Value}, {floatValue})),
-           COUNT({binaryData})
-      FROM src.{table} t
-     WHERE {eventType} IN ({types})
+# Of millions of events each column that is looked at takes time.
+NVTX_COUNT = "SELECT COUNT(*), 0 FROM src.{table} t WHERE {eventType} IN ({types})"
+NVTX_COUNT_PAYLOADS = "SELECT COUNT(*), COUNT({binaryData}) FROM src.{table} t WHERE {eventType} IN ({types})"
+NVTX_HAS_EXTRAS = """
+    SELECT EXISTS (
+        SELECT 1 FROM src.{table} t
+         WHERE {eventType} IN ({types})
+           AND COALESCE({category}, {jsonText}, {jsonTextId}, {binaryData}, {uint64Value}, {int64Value}, {doubleValue},
+                        {uint32Value}, {int32Value}, {floatValue}) IS NOT NULL)
 """
 
 PAYLOAD_ENTRIES = """

@@ -1,8 +1,9 @@
 """What each wait waited for: settled when all rows of a source are in, stored as rows of `wait`.
 
-A wait of a stream for an event, or of a host thread for an event, a stream or a context, is over when the last
-operation ended that had been launched to the awaited lane before. "Before" is decided by the launching calls; where a
-launch was not captured, the operation counts from its own start, and waits before that are not exact.
+A wait for an event is over when the last operation ended that had been launched to the event's stream before the event
+was recorded. "Before" is decided by the launching calls; where a launch was not captured, the operation counts from its
+own start, and waits before that are not exact. A host thread that synchronises with a stream or a context waits for the
+last operation that ended there before it went on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from diag.store.case import Case
 from diag.timeline import gpu_work
 from diag.timeline.gpu_work import NONE, Column
 
-KINDS = ("event", "stream wait", "stream", "context")
 EVENT, STREAM_WAIT, STREAM, CONTEXT = range(4)
 
 
@@ -28,7 +28,9 @@ def store_waits(case: Case, source_id: int) -> None:
     syncs = case.arrays(_SYNCS.format(source_id=source_id), _SYNC_COLUMNS)
     records = case.arrays(_RECORDS.format(source_id=source_id), _RECORD_COLUMNS)
     ops = case.arrays(_OPS.format(source_id=source_id), _OP_COLUMNS)
-    calls = case.arrays(_CALLS.format(source_id=source_id), _CALL_COLUMNS)
+    # Launches matter for events alone; without those the calls that waited are enough, and few.
+    calls_sql = _CALLS if len(records["event"]) else _WAITING_CALLS
+    calls = case.arrays(calls_sql.format(source_id=source_id), _CALL_COLUMNS)
     with case.transaction():
         for process_id in np.unique(syncs["process_id"]).tolist():
             process = _Process(*(_rows_of(table, process_id) for table in (ops, syncs, records, calls)))
@@ -58,6 +60,11 @@ class _Lane:
         last_to_end = np.maximum.accumulate(np.where(is_last, np.arange(len(self.end_ns)), 0))
         return np.append(last_to_end, NONE)[np.searchsorted(self.launched_ns, times_ns, side="left") - 1]
 
+    def last_ended(self, times_ns: Column) -> Column:
+        """For each time the index of the operation that ended last up to it, or NONE."""
+        by_end = np.argsort(self.end_ns, kind="stable")
+        return np.append(NONE, by_end)[np.searchsorted(self.end_ns[by_end], times_ns, side="right")]
+
     def first_from(self, times_ns: Column) -> Column:
         """For each time the index of the first operation launched at it or later, or NONE."""
         return np.append(np.arange(len(self.end_ns)), NONE)[np.searchsorted(self.launched_ns, times_ns, side="left")]
@@ -67,7 +74,9 @@ class _Process:
     """One process: correlation ids, contexts, streams and events are its own."""
 
     def __init__(self, ops: Table, syncs: Table, records: Table, calls: Table) -> None:
-        self.ops, self.syncs, self.records, self.calls = ops, syncs, records, calls
+        self.ops, self.syncs, self.records = ops, syncs, records
+        by_start = np.argsort(calls["start_ns"], kind="stable")  # nearly in order already, but not in every file
+        self.calls = {name: column[by_start] for name, column in calls.items()}
         self.recorded_ns = self._call_times(records["correlation"])
         launched_ns = self._call_times(ops["correlation"])
         self.is_launched = launched_ns != NONE
@@ -89,14 +98,19 @@ class _Process:
 
     def _awaited(self) -> _Found:
         """The operation that each wait waited for."""
-        record, is_named = self._records()
-        is_event = np.isin(self.syncs["kind"], (EVENT, STREAM_WAIT))
-        before_ns = np.where(is_event, np.append(self.recorded_ns, NONE)[record], self.syncs["start_ns"])
-        context = np.where(is_event, np.append(self.records["context"], NONE)[record], self.syncs["context"])
-        stream = np.where(is_event, np.append(self.records["stream"], NONE)[record], self.syncs["stream"])
-        stream[self.syncs["kind"] == CONTEXT] = NONE
-        found = self._in_lanes(context, stream, before_ns, before_ns != NONE, _Lane.last_before)
-        return _Found(found.op, found.is_exact & (is_named | ~is_event))
+        record, is_certain = self._records()
+        kind = self.syncs["kind"]
+        is_event = np.isin(kind, (EVENT, STREAM_WAIT))
+        recorded_ns, context, stream = (
+            np.append(column, NONE)[record]
+            for column in (self.recorded_ns, self.records["context"], self.records["stream"])
+        )
+        of_event = self._in_lanes(context, stream, recorded_ns, is_event & (recorded_ns != NONE), _Lane.last_before)
+        stream = np.where(kind == CONTEXT, NONE, self.syncs["stream"])
+        of_lane = self._in_lanes(self.syncs["context"], stream, self.syncs["end_ns"], ~is_event, _Lane.last_ended)
+        return _Found(
+            np.where(is_event, of_event.op, of_lane.op), np.where(is_event, of_event.is_exact & is_certain, True)
+        )
 
     def _behind(self, awaited: _Found) -> _Found:
         """The operation of another stream that each wait of a stream held up, if the trace does not contradict it."""
@@ -192,13 +206,13 @@ _HAS_WAITS = """
         OR EXISTS (SELECT 1 FROM cuda_event WHERE source_id = ?1)
 """
 _SYNC_COLUMNS = dict.fromkeys(
-    ("id", "process_id", "kind", "context", "stream", "start_ns", "correlation", "event", "event_sync",
+    ("id", "process_id", "kind", "context", "stream", "start_ns", "end_ns", "correlation", "event", "event_sync",
      "record_correlation"), "i8",
 )  # fmt: skip
 _SYNCS = """
     SELECT id, process_id,
            CASE kind WHEN 'event' THEN 0 WHEN 'stream wait' THEN 1 WHEN 'stream' THEN 2 ELSE 3 END AS kind,
-           COALESCE(context, -1) AS context, COALESCE(stream, -1) AS stream, start_ns,
+           COALESCE(context, -1) AS context, COALESCE(stream, -1) AS stream, start_ns, end_ns,
            COALESCE(correlation, -1) AS correlation, COALESCE(event, -1) AS event,
            COALESCE(event_sync, -1) AS event_sync, COALESCE(record_correlation, -1) AS record_correlation
       FROM sync
@@ -223,6 +237,8 @@ _CALLS = """
     SELECT a.id, t.process_id, a.start_ns, a.correlation
       FROM api_call a JOIN thread t ON t.id = a.thread_id
      WHERE a.source_id = {source_id:d} AND a.correlation IS NOT NULL
-     ORDER BY a.start_ns
+"""
+_WAITING_CALLS = f"""{_CALLS}
+       AND a.correlation IN (SELECT correlation FROM sync WHERE source_id = {{source_id:d}} AND kind <> 'stream wait')
 """
 _INSERT = "INSERT INTO wait (source_id, sync_id, kind, from_op, to_op, to_call, is_exact) VALUES (?, ?, ?, ?, ?, ?, ?)"

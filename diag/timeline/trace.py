@@ -122,12 +122,10 @@ class Trace:
         timelines = []
         for part in self._ops:
             uuid, process_id = self._hardware(part).uuid, int(part.process_id[0])
-            others = {
-                other: busy
-                for other_uuid, other, busy in busy_of
-                if uuid is not None and (other_uuid == uuid) and other != process_id
-            }
-            if timeline := self._device(part, process_id, others):
+            others = [
+                (other, busy) for other_uuid, other, busy in busy_of if other_uuid == uuid and other != process_id
+            ]
+            if timeline := self._device(part, process_id, others if uuid is not None else []):
                 timelines.append(timeline)
         return timelines
 
@@ -136,8 +134,8 @@ class Trace:
         """The operations of each (process, device)."""
         return gpu_work.load_ops(self.case, self.source.id)
 
-    def _device(self, ops: GpuOps, process_id: int, others: Mapping[int, Intervals]) -> DeviceTimeline | None:
-        """`others`: work of other processes on the same hardware, by process."""
+    def _device(self, ops: GpuOps, process_id: int, others: Sequence[tuple[int, Intervals]]) -> DeviceTimeline | None:
+        """`others`: other processes with work on the same hardware, and when."""
         hardware = self._hardware(ops)
         calls = self._calls_of(process_id)
         all_ops, all_launch = ops, gpu_work.launches_of(ops, calls)
@@ -166,8 +164,8 @@ class Trace:
             window=window,
             is_scoped=self.scope is not None,
             range_name=self.range_name,
-            others=union_of_all(others.values()),
-            other_pids=tuple(sorted(self._processes[other][0] for other in others)),
+            others=union_of_all(busy for _, busy in others),
+            other_pids=tuple(sorted({self._processes[other][0] for other, _ in others})),
             mig_instance=hardware.mig_instance,
             host_span=self._host_span(process_id) or window.span,
         )

@@ -7,8 +7,14 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from diag.ingest.collectives import of_args, of_payload
+from diag.ingest.kineto_events import Args
+from diag.ingest.nsys_payload import Entry, Payloads
 from diag.store.case import Case
 from tests.builders.imported import imported
 from tests.builders.kineto import imported as imported_trace
@@ -257,3 +263,26 @@ def test_a_stream_that_waits_for_an_event_tells_of_its_record(tmp_path: Path) ->
         assert rows(case, "SELECT event, awaited_stream, record_correlation FROM sync") == [(8, 7, 3)]
         assert rows(case, "SELECT event, stream, correlation FROM cuda_event") == [(8, 7, 3)]
         assert case.sources[0].capabilities["cuda_event"] == 1
+
+
+# ---- whatever a file holds -----------------------------------------------------------------------------------------
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_decode_to_values_or_to_nothing(data: bytes) -> None:
+    entries = Entry("a", 0, struct.Struct("<Q"), {}), Entry("b", 8, struct.Struct("<d"), {})
+    payloads = Payloads({(DOMAIN, SEND): entries})
+    for raw in (data, payload(SEND, data), payload(SEND, data).hex().encode()):
+        values = payloads.decode(raw)
+        assert values is None or json.dumps(values, allow_nan=False)
+        if values:
+            row = of_payload({"Message size [bytes]": values["a"], "NCCL communicator ID": values["a"]})
+            assert all(not isinstance(value, int) or abs(value) < 2**63 for value in row.values())
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5))
+def test_any_arguments_are_taken_or_counted(value: object) -> None:
+    raw = msgspec.Raw(json.dumps(value).encode())
+    fields = [field for field in Args.__struct_fields__ if isinstance(getattr(Args(), field), msgspec.Raw)]
+    row, _ = of_args(Args(**dict.fromkeys(fields, raw)))  # type: ignore[arg-type]
+    assert row is None or all(type(item) in (int, str, type(None)) for item in row.values())

@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from diag.ingest.waits import _Lane, _last_before
 from diag.store.case import Case
+from diag.timeline.gpu_work import NONE
 from tests.builders.imported import imported
 from tests.builders.nsys_export import Gpu, NsysExport, Thread
 
@@ -156,15 +162,17 @@ def test_a_host_thread_waits_for_an_event(tmp_path: Path) -> None:
         assert waits(case) == [("sync", "forward", "cudaEventSynchronize", 1)]
 
 
-def test_where_launches_were_not_captured_waits_are_not_exact(tmp_path: Path) -> None:
+def test_where_launches_were_not_captured_events_are_not_exact(tmp_path: Path) -> None:
+    """Whether what starts at 30 had been launched before the record at 20, nobody knows."""
     export, main, gpu = start()
     gpu.kernel(0, 10, "early")
     gpu.kernel(30, 40, "early too")
-    gpu.sync("Stream sync", 20, 41, main.call("first", 20, 41), streamId=COMPUTE)
-    main.launch(gpu, called=50, start=55, end=60, name="late")
-    gpu.sync("Stream sync", 52, 62, main.call("second", 52, 62), streamId=COMPUTE)
+    for at in (20, 60):
+        record(main, gpu, at)
+        wait(main, gpu, at + 1)
+        main.launch(gpu, called=at + 2, start=at + 30, end=at + 35, name=f"reduce at {at}", streamId=COMMUNICATION)
     with imported(export, tmp_path) as case:
-        assert waits(case) == [("sync", "early", "first", 0), ("sync", "late", "second", 1)]
+        assert waits(case) == [("event", "early", "reduce at 20", 0), ("event", "early too", "reduce at 60", 1)]
 
 
 # ---- the view ------------------------------------------------------------------------------------------------------
@@ -212,3 +220,35 @@ def test_nodes_of_a_graph_follow_its_edges(tmp_path: Path) -> None:
         gpu.kernel(100 * i, 100 * i + 10, f"node{i}", graphNodeId=i + 1)
     with imported(export, tmp_path) as case:
         assert dependencies(case) == []
+
+
+# ---- against the plain way -----------------------------------------------------------------------------------------
+
+Events = list[tuple[int, int]]  # event, time
+_events = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=12)
+
+
+@given(_events, _events)
+def test_the_last_record_up_to_each_wait(records: Events, wanted: Events) -> None:
+    found = _last_before(*_columns(records), *_columns(wanted))
+    for (event, time), at in zip(wanted, found.tolist(), strict=True):
+        before = [when for record, when in records if record == event and when <= time]
+        assert (NONE if not before else max(before)) == (NONE if at == NONE else records[at][1])
+        assert at == NONE or records[at][0] == event
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=12), st.integers(0, 21))
+def test_a_lane_knows_what_ends_last(operations: list[tuple[int, int]], time: int) -> None:
+    launched, ends = _columns(sorted(operations))
+    lane, at = _Lane(launched, ends, known_from_ns=0), np.array([time])
+    before = [end for start, end in operations if start < time]
+    ended = [end for _, end in operations if end <= time]
+    later = [start for start, _ in operations if start >= time]
+    assert [*ends.tolist(), None][int(lane.last_before(at)[0])] == (max(before) if before else None)
+    assert [*ends.tolist(), None][int(lane.last_ended(at)[0])] == (max(ended) if ended else None)
+    assert [*launched.tolist(), None][int(lane.first_from(at)[0])] == (min(later) if later else None)
+
+
+def _columns(pairs: Events) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]

@@ -115,11 +115,11 @@ def test_others_work_beside_our_own_is_told_apart(ask: Ask) -> None:
     assert found["other processes"] == 1
     assert finding.share == pytest.approx(500 / 980)
     assert "pid 200" in finding.claim
-    assert "the GPU switches between them" in finding.claim
+    assert "is not known: no such server is among" in finding.claim
 
 
 def test_an_mps_server_is_known_by_its_name(ask: Ask) -> None:
-    assert "an MPS server ran" in only_finding(ask("idle.shared", beside("nvidia-cuda-mps-server"))).claim
+    assert "an MPS server is among" in only_finding(ask("idle.shared", beside("nvidia-cuda-mps-server"))).claim
 
 
 def test_processes_on_one_slice_share_that_slice(ask: Ask) -> None:

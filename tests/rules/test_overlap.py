@@ -35,13 +35,15 @@ def steps(exposed: int = 40, *, waits_by: str | None = None) -> NsysExport:
 
 
 def taxed(beside: int = 60, n: int = 10) -> NsysExport:
-    """n kernels of 40 alone, then n that last `beside`, with NCCL at their side all the time."""
+    """n kernels of 40 alone, then n that last `beside`, with NCCL at their side all the time; others fill the gaps."""
     scene = Scene()
     for i in range(n):
         scene.gpu.kernel(100 * i, 100 * i + 40, "gemm")
+        scene.gpu.kernel(100 * i + 40, 100 * i + 100, "fill")
         late = 100 * (n + i)
         scene.gpu.kernel(late, late + beside, "gemm")
         scene.gpu.kernel(late, late + beside, "ncclDevKernel", streamId=SIDE)
+        scene.gpu.kernel(late + beside, late + 100, "fill")
     return scene.export
 
 

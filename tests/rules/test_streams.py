@@ -40,8 +40,7 @@ def two_streams(flag: str = "Default stream", side_start: int = 40) -> NsysExpor
 
 
 def gradients(priority: int = 0, starts: int = 60, *, hands_over: bool = True) -> NsysExport:
-    """Ten steps: a kernel ends at 30, and its event lets NCCL go, which starts at 60; another kernel runs from 30 to
-    90.
+    """Ten steps: a kernel ends at 30, and its event lets NCCL go, which starts at 60; another kernel runs until 100.
 
     NCCL waits 30 of each 100 although it was ready.
     """
@@ -57,7 +56,7 @@ def gradients(priority: int = 0, starts: int = 60, *, hands_over: bool = True) -
             wait = main.call("cudaStreamWaitEvent_v3020", at - 6, at - 6)
             gpu.sync("Stream wait sync", at - 6, at - 6, wait, streamId=SIDE, eventId=i + 1)
         main.launch(gpu, called=at - 5, start=at + starts, end=at + 95, name="ncclDevKernel_AllReduce", streamId=SIDE)
-        main.launch(gpu, called=at - 3, start=at + 30, end=at + 90, name="backward of layer 1")
+        main.launch(gpu, called=at - 3, start=at + 30, end=at + 100, name="backward of layer 1")
     return scene.export
 
 
@@ -124,6 +123,18 @@ def test_what_starts_long_after_the_default_stream_was_not_let_go_by_it(ask: Ask
     assert isinstance(answer, Clear)
 
 
+def test_events_that_were_not_captured_may_be_the_reason(ask: Ask) -> None:
+    export = two_streams()
+    export.process(100).gpu().sync("Stream wait sync", 5, 6, streamId=SIDE, eventId=1)
+    (answer,) = ask("streams.default", export)
+    assert isinstance(answer, CannotTell)
+
+
+def test_a_stream_that_is_not_described_may_be_blocking(ask: Ask) -> None:
+    (answer,) = ask("streams.default", two_streams().drop("TARGET_INFO_CUDA_STREAM"))
+    assert isinstance(answer, CannotTell)
+
+
 def test_the_null_stream_is_also_known_by_its_flag(ask: Ask) -> None:
     export = two_streams().drop("TARGET_INFO_CUDA_CONTEXT_INFO")
     export.process(100).gpu().describe_stream(NULL, flag="Null stream")
@@ -134,6 +145,14 @@ def test_communication_that_was_ready_waits_for_kernels(ask: Ask) -> None:
     finding = only_finding(ask("streams.priority", gradients()))
     assert figures(finding) == {"waiting": 10 * 30, "priorities": "urgent 0, others 0"}
     assert "no higher priority" in finding.claim
+
+
+def test_what_dispatch_takes_anyway_is_no_waiting(ask: Ask) -> None:
+    """All operations start 2 after they were ready: of NCCL's 30 that leaves 28."""
+    export = gradients()
+    for row in export.rows["CUPTI_ACTIVITY_KIND_KERNEL"]:
+        row["start"] += 2 if "streamId" not in row or row["streamId"] != SIDE else 0
+    assert figures(only_finding(ask("streams.priority", export)))["waiting"] == 10 * 28
 
 
 def test_a_higher_priority_does_not_stop_running_blocks(ask: Ask) -> None:
