@@ -121,11 +121,11 @@ _CAPTURE_FAULTS = (
 )
 _MOVE_COLUMNS = "copy_kind, migration_cause, address, bytes, start_ns, end_ns"
 _CAUSES = """
-    SELECT migration_cause, SUM(bytes) FROM gpu_op
+    SELECT migration_cause, TOTAL(bytes) FROM gpu_op
      WHERE source_id = ? AND process_id = ? AND device = ? AND kind = 'copy' AND migration_cause IS NOT NULL
      GROUP BY 1 ORDER BY 2 DESC, 1
 """
 _TOUCHED_BY = """
-    SELECT n.text, SUM(f.count) FROM page_fault f JOIN name n ON n.id = f.name_id
+    SELECT n.text, TOTAL(f.count) FROM page_fault f JOIN name n ON n.id = f.name_id
      WHERE f.source_id = ? AND f.process_id = ? AND f.device IS NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3
 """
