@@ -169,9 +169,10 @@ _CALLS = (
     "AND n.text NOT LIKE '%Async%' ORDER BY a.start_ns"
 )
 _CHURN = (
-    "SELECT TOTAL(pairs), TOTAL(1.0 * pairs * bytes) FROM (SELECT bytes, MIN(SUM(operation = 'alloc'), SUM(operation = 'free')) "
-    "AS pairs FROM allocation WHERE source_id = {source:d} AND process_id = {process:d} "
-    "AND (device = {device:d} OR device IS NULL) AND reserved_bytes IS NULL AND time_ns >= {start:d} AND time_ns < {end:d} GROUP BY bytes)"
+    "SELECT TOTAL(pairs), TOTAL(1.0 * pairs * bytes) FROM "
+    "(SELECT bytes, MIN(SUM(operation = 'alloc'), SUM(operation = 'free')) AS pairs FROM allocation "
+    "WHERE source_id = {source:d} AND process_id = {process:d} AND (device = {device:d} OR device IS NULL) "
+    "AND reserved_bytes IS NULL AND time_ns >= {start:d} AND time_ns < {end:d} GROUP BY bytes)"
 )
 
 
