@@ -63,8 +63,8 @@ def thrashing_pages(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     yield Finding(
         title=f"Unified memory thrashes: {units.size(n_bytes)} move to and fro",
         claim=f"{units.count(int(thrashing.sum()), 'block')} of unified memory (2 MiB each) turned back "
-        f"{units.count(int(turns[thrashing].sum()), 'time')}; moving them and serving their faults takes {units.time(time.measure_ns)} "
-        f"({units.share(share)} of the window).",
+        f"{units.count(int(turns[thrashing].sum()), 'time')}; moving them and serving their faults takes "
+        f"{units.time(time.measure_ns)} ({units.share(share)} of the window).",
         subject=subject_of(device),
         share=share,
         recoverable_ns=time.measure_ns,
