@@ -42,8 +42,8 @@ def allocation_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Lim
               or frees at once (cudaMalloc, cudaFree, cudaHostAlloc, cudaMallocManaged, cuMemMap...); fires at `share`
               of the window. The stream-ordered cudaMallocAsync and cudaFreeAsync are none of them. Startup may allocate
               as it likes.
-    Matters   cudaFree and its kin wait for all work of the device and change its page tables; registering host memory
-              pins it page by page. While the thread is inside, nothing new is launched.
+    Matters   Allocating and freeing synchronise (CUDA C++ Programming Guide, Implicit Synchronization) and change the
+              device's page tables; registering host memory pins it page by page. Nothing is launched meanwhile.
     Do        Allocate once and reuse: a caching allocator, buffers made before the loop, cudaMallocAsync with a release
               threshold. In PyTorch keep shapes steady, drop `torch.cuda.empty_cache()` from the loop, and set
               `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` where memory is fragmented.
@@ -60,7 +60,7 @@ def allocation_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Lim
         calls = _allocating_calls(thread, startup.steady)
         inside = late & startup.steady & Intervals.union_of(calls.start_ns, calls.end_ns)
         stalled = stalled | inside
-        found.append(_Allocating(thread, calls, inside))
+        found.append(_Allocating(thread, _outermost(calls), inside))
     share = device.share(stalled)
     if share < limits["share"]:
         yield Clear(subject_of(device))
@@ -125,6 +125,12 @@ def _allocating_calls(thread: HostThread, within: Intervals) -> Calls:
     return calls.select(within.contains(calls.start_ns))
 
 
+def _outermost(calls: Calls) -> Calls:
+    """Without those inside another one: a call may be recorded at two layers of the library."""
+    until_ns = np.maximum.accumulate(calls.end_ns)
+    return calls.select(np.append(True, calls.start_ns[1:] >= until_ns[:-1])[: len(calls)])
+
+
 def _per_step(trace: Trace, allocating: _Allocating, limits: Limits) -> Iterator[Evidence]:
     steps = find_steps(allocating.thread, fewest=limits["fewest_steps"], least_cover=limits["least_cover"])
     if steps is not None:
@@ -143,9 +149,13 @@ def _churn(trace: Trace, device: DeviceTimeline, steady: Intervals) -> Iterator[
     sql = _CHURN.format(**where, start=start_ns, end=end_ns)
     pairs, n_bytes = trace.case.db.execute(sql).fetchone()
     yield Evidence(
-        "freed and allocated at one size", int(pairs or 0), "count", "sum over sizes of min(allocs, frees)", sql
+        "freed and allocated at one size",
+        int(pairs),
+        "count",
+        "sum over sizes of min(allocs, frees), outside of pools",
+        sql,
     )
-    yield Evidence("bytes of those", int(n_bytes or 0), "bytes", "size x min(allocs, frees), summed")
+    yield Evidence("bytes of those", int(n_bytes), "bytes", "size x min(allocs, frees), summed")
 
 
 _EMPTIED = (
@@ -159,9 +169,10 @@ _CALLS = (
     "AND n.text NOT LIKE '%Async%' ORDER BY a.start_ns"
 )
 _CHURN = (
-    "SELECT SUM(pairs), SUM(pairs * bytes) FROM (SELECT bytes, MIN(SUM(operation = 'alloc'), SUM(operation = 'free')) "
-    "AS pairs FROM allocation WHERE source_id = {source:d} AND process_id = {process:d} "
-    "AND (device = {device:d} OR device IS NULL) AND time_ns >= {start:d} AND time_ns < {end:d} GROUP BY bytes)"
+    "SELECT TOTAL(pairs), TOTAL(1.0 * pairs * bytes) FROM "
+    "(SELECT bytes, MIN(SUM(operation = 'alloc'), SUM(operation = 'free')) AS pairs FROM allocation "
+    "WHERE source_id = {source:d} AND process_id = {process:d} AND (device = {device:d} OR device IS NULL) "
+    "AND reserved_bytes IS NULL AND time_ns >= {start:d} AND time_ns < {end:d} GROUP BY bytes)"
 )
 
 

@@ -41,7 +41,7 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     if not link_copies:
         yield Clear(subject_of(device))
         return
-    exposed = device.link_copy_time - device.kernel_time
+    exposed = device.exposed_link_copies
     share = device.share(exposed)
     if share < limits["share"]:
         yield Clear(subject_of(device))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from diag.model import link, units
 from diag.rules import queries
@@ -14,7 +12,7 @@ from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.intervals import Intervals
-from diag.timeline.link_copies import LARGE_BYTES, Direction, directions
+from diag.timeline.link_copies import LARGE_BYTES, LinkCopies, copies_by_direction
 from diag.timeline.trace import Trace
 
 
@@ -26,21 +24,22 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     Decides   rate = bytes / union of the copies of at least 1 MiB between the device and pinned memory, per direction;
               share of the link = rate / rate of the product's link in one direction (its datasheet). Fires when a
               direction stays below `link_share` of it, and its copies that no kernel hides take `share` of the window.
-              If they are faster than that link, the machine has another one and nothing is said.
+              If they are faster than that link, the machine has another one and nothing is said. It is clear where all
+              copies over the link take less than `share`.
     Matters   Such copies wait for nothing in the program: a slot, a switch, a socket or a neighbour slows them.
     Do        See what the link was trained to, and where the memory lies: bind the process to the device's NUMA node;
               give devices that copy at once links of their own.
     Refute    A bandwidth test alone on the machine (nvbandwidth) reaches no more: then the machine is like that.
     """
-    found = directions(device)
-    if not found:
+    if device.share(device.exposed_link_copies) < limits["share"]:
         yield Clear(subject_of(device))
         return
     carried = link.host_link_bytes_per_s(device.hardware)
     if carried is None:
         yield CannotTell(subject_of(device), _UNKNOWN_LINK.format(name=device.hardware or "this device"))
         return
-    judged = [use for direction in found if (use := _use_of(direction)) is not None]
+    copies = copies_by_direction(device)
+    judged = [use for of in copies if (use := _use_of(of.pinned.large, copies)) is not None]
     if not judged:
         yield CannotTell(subject_of(device), _NOTHING_LARGE)
         return
@@ -97,22 +96,19 @@ class _Use:
     both_ways: Intervals  # while a copy runs the other way
 
 
-def _use_of(direction: Direction) -> _Use | None:
-    device, selection = direction.device, direction.is_large & direction.is_pinned
-    rate = direction.bytes_per_s(selection)
+def _use_of(copies: LinkCopies, all_copies: Sequence[LinkCopies]) -> _Use | None:
+    rate, time = copies.bytes_per_s, copies.time
     if rate is None:
         return None
-    time = device.time_of(selection)
     return _Use(
-        name=direction.name,
-        count=int(selection.sum()),
-        bytes=device.bytes_of(selection),
-        median_bytes=int(np.median(device.ops.bytes[selection])),
+        name=copies.direction,
+        count=len(copies),
+        bytes=copies.bytes,
+        median_bytes=copies.median_bytes,
         bytes_per_s=rate,
         time=time,
-        exposed=time - device.kernel_time,
-        both_ways=_union(device.time_of(other.is_copy) for other in directions(device) if other.name != direction.name)
-        & time,
+        exposed=time - copies.device.kernel_time,
+        both_ways=time & _union(other.time for other in all_copies if other.direction != copies.direction),
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diag.model import units
 from diag.rules import queries
@@ -17,7 +16,7 @@ from diag.timeline import gpu_work
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.idle import idle_inside
 from diag.timeline.intervals import Intervals
-from diag.timeline.link_copies import Direction, directions
+from diag.timeline.link_copies import LinkCopies, copies_by_direction
 from diag.timeline.trace import Trace
 
 SMALL_BYTES = 16 << 10
@@ -40,20 +39,20 @@ def tiny_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
               the device, capture the copies in a CUDA graph.
     Refute    Pack them into one copy for one run: if the window stays as long, they were hidden.
     """
-    slow = [part for direction in directions(device) if (part := _small_part(direction, limits["rate_ratio"]))]
+    slow = [part for copies in copies_by_direction(device) if (part := _small_part(copies, limits["rate_ratio"]))]
     lost = _lost_to(trace, device, slow)
     share = device.share(lost)
     if share < limits["share"]:
         yield Clear(subject_of(device))
         return
-    n_copies = sum(int(part.is_small.sum()) for part in slow)
-    moving_ns = int(sum(part.bytes * 1e9 / part.large_bytes_per_s for part in slow if part.large_bytes_per_s))
+    n_copies = sum(len(part.copies) for part in slow)
+    moving_ns = int(sum(part.copies.bytes * 1e9 / part.large_bytes_per_s for part in slow if part.large_bytes_per_s))
     won_ns = max(0, lost.measure_ns - moving_ns)
-    top = max(slow, key=lambda part: part.count)
+    top = max(slow, key=lambda part: len(part.copies))
     yield Finding(
         title=f"{units.count(n_copies, 'small copy')} between host and device",
-        claim=f"{units.count(top.count, 'copy')} {top.name} with a median of {units.size(top.median_bytes)} take "
-        f"{units.time(top.median_ns)} each (median); with the calls that the device waits for, small copies take "
+        claim=f"{units.count(len(top.copies), 'copy')} {top.name}, of {units.size(top.copies.median_bytes)} (median), "
+        f"take {units.time(top.median_ns)} each (median); with the calls that the device waits for, small copies take "
         f"{units.time(lost.measure_ns)} ({units.share(share)} of the window) that no kernel hides.",
         subject=subject_of(device),
         share=share,
@@ -74,69 +73,50 @@ def tiny_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
 class _SmallPart:
     """The small copies of one direction."""
 
-    direction: Direction
-    is_small: NDArray[np.bool_]
+    copies: LinkCopies
     large_bytes_per_s: float | None  # of the same direction; None without large copies
 
     @property
     def name(self) -> str:
-        return self.direction.name
-
-    @property
-    def device(self) -> DeviceTimeline:
-        return self.direction.device
-
-    @property
-    def count(self) -> int:
-        return int(self.is_small.sum())
-
-    @property
-    def bytes(self) -> int:
-        return self.device.bytes_of(self.is_small)
-
-    @property
-    def bytes_per_s(self) -> float:
-        return self.direction.bytes_per_s(self.is_small) or 0.0
-
-    @property
-    def median_bytes(self) -> int:
-        return int(np.median(self.device.ops.bytes[self.is_small]))
+        return self.copies.direction
 
     @property
     def median_ns(self) -> int:
-        return int(np.median(self.device.ops.duration_ns[self.is_small]))
+        return int(np.median(self.copies.ops.duration_ns))
 
     def evidence(self) -> Iterator[Evidence]:
-        rows = queries.operations(self.device, _COLUMNS, "kind = 'copy'", f"bytes <= {SMALL_BYTES:d}")
-        yield Evidence(f"small copies {self.name}", self.count, "count", "up to 16 KiB", rows)
-        yield Evidence(f"bytes of one, {self.name}", self.median_bytes, "bytes", "median")
+        rows = queries.operations(self.copies.device, _COLUMNS, "kind = 'copy'", f"bytes <= {SMALL_BYTES:d}")
+        rate = self.copies.bytes_per_s or 0.0
+        yield Evidence(f"small copies {self.name}", len(self.copies), "count", "up to 16 KiB", rows)
+        yield Evidence(f"bytes of one, {self.name}", self.copies.median_bytes, "bytes", "median")
         yield Evidence(f"time of one, {self.name}", self.median_ns, "ns", "median duration")
-        yield Evidence(f"rate of small copies {self.name}", self.bytes_per_s, "bytes/s", "bytes / union of the copies")
+        yield Evidence(f"rate of small copies {self.name}", rate, "bytes/s", "bytes / union of the copies")
         if self.large_bytes_per_s:
             formula = "bytes / union of the copies of 1 MiB or more"
             yield Evidence(f"rate of large copies {self.name}", self.large_bytes_per_s, "bytes/s", formula)
 
 
-def _small_part(direction: Direction, rate_ratio: float) -> _SmallPart | None:
-    is_small = direction.is_copy & (direction.device.ops.bytes <= SMALL_BYTES)
-    if is_small.sum() < FEWEST_OPERATIONS:
+def _small_part(copies: LinkCopies, rate_ratio: float) -> _SmallPart | None:
+    small = copies.select(copies.ops.bytes <= SMALL_BYTES)
+    if len(small) < FEWEST_OPERATIONS:
         return None
-    part = _SmallPart(direction, is_small, direction.bytes_per_s(direction.is_large))
-    fast = part.large_bytes_per_s is not None and part.bytes_per_s > rate_ratio * part.large_bytes_per_s
-    return None if fast else part
+    large_rate = copies.large.bytes_per_s
+    is_fast = large_rate is not None and (small.bytes_per_s or 0.0) > rate_ratio * large_rate
+    return None if is_fast else _SmallPart(small, large_rate)
 
 
-def _lost_to(trace: Trace, device: DeviceTimeline, slow: list[_SmallPart]) -> Intervals:
-    is_small = np.zeros(len(device.ops), bool)
-    for part in slow:
-        is_small |= part.is_small
-    launched = device.launch[is_small & (device.launch != gpu_work.NONE)]
+def _lost_to(trace: Trace, device: DeviceTimeline, slow: Sequence[_SmallPart]) -> Intervals:
+    """Time of small copies that no kernel hides, and of the device waiting for the calls that launch them."""
+    launched = np.concatenate([part.copies.launch for part in slow] or [np.empty(0, np.int64)])
+    launched = launched[launched != gpu_work.NONE]
     calls = np.zeros(len(device.calls), bool)
     calls[launched] = True
-    waiting = idle_inside(trace.idle_of(device), device.calls, calls)
+    lost = idle_inside(trace.idle_of(device), device.calls, calls)
     for thread_id in np.unique(device.calls.thread_id[launched]).tolist():
-        waiting = waiting - trace.threads[thread_id].synchronising
-    return (device.time_of(is_small) - device.kernel_time) | waiting
+        lost = lost - trace.threads[thread_id].synchronising
+    for part in slow:
+        lost = lost | (part.copies.time - device.kernel_time)
+    return lost
 
 
 _COLUMNS = "copy_kind, src_memory, dst_memory, stream, bytes, start_ns, end_ns"

@@ -14,6 +14,7 @@ from diag.rules.finding import Answer, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
+from diag.timeline.gpu_work import GpuOps
 from diag.timeline.host import SYNCHRONISING_CALL
 from diag.timeline.idle import idle_inside
 from diag.timeline.intervals import Intervals
@@ -47,7 +48,7 @@ def synchronous_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> 
         yield Clear(subject_of(device))
         return
     inside = Intervals.union_of(device.calls.start_ns[calls], device.calls.end_ns[calls]) & device.window
-    scalars = blocking & (device.ops.bytes <= SCALAR_BYTES)
+    n_scalars = int((device.ops.bytes[blocking] <= SCALAR_BYTES).sum())
     names = [device.names[name_id] for name_id in _most_frequent(device.calls.name_id[calls])]
     yield Finding(
         title=f"Copies block the launching thread ({names[0]})",
@@ -60,11 +61,11 @@ def synchronous_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> 
         confidence="medium",
         counterfactual=f"With copies that return at once the device could be fed meanwhile: "
         f"{units.time(lost.measure_ns)} at most.",
-        evidence=list(_evidence(trace, device, blocking, inside, lost)),
+        evidence=list(_evidence(trace, device, device.ops.select(blocking), inside, lost)),
         refute="Make them asynchronous, from pinned memory, for one run: if the device idles as long, the thread had "
         "nothing to launch.",
         next=[
-            *([_SCALARS.format(n=f"{int(scalars.sum()):,}")] if 2 * scalars.sum() >= blocking.sum() else []),
+            *([_SCALARS.format(n=f"{n_scalars:,}")] if 2 * n_scalars >= len(blocking) else []),
             "Pin the buffers and copy with cudaMemcpyAsync (`pin_memory=True`, `non_blocking=True`).",
             "Launch the next step before waiting for the copy; wait for an event where the data is used.",
         ],
@@ -72,14 +73,12 @@ def synchronous_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> 
     )
 
 
-def _blocking_copies(device: DeviceTimeline) -> NDArray[np.bool_]:
-    """Copies whose call was captured and returned only when the host's side was done."""
-    ids = np.unique(device.calls.name_id).tolist()
-    by_name = [i for i in ids if "Memcpy" in device.names[i] and SYNCHRONISING_CALL.search(device.names[i])]
-    launched = device.launch != gpu_work.NONE
-    is_sync = np.zeros(len(device.ops), bool)
-    is_sync[launched] = np.isin(device.calls.name_id[device.launch[launched]], by_name)
-    return np.asarray(launched & (device.ops.kind == gpu_work.COPY) & (is_sync | device.ops.blocks_host))
+def _blocking_copies(device: DeviceTimeline) -> NDArray[np.intp]:
+    """Indices of the copies whose call was captured and returned only when the host's side was done."""
+    copies = np.flatnonzero((device.ops.kind == gpu_work.COPY) & (device.launch != gpu_work.NONE))
+    names = device.calls.name_id[device.launch[copies]]
+    by_name = [i for i in np.unique(names).tolist() if SYNCHRONISING_CALL.search(device.names[i])]
+    return copies[np.isin(names, by_name) | device.ops.select(copies).blocks_host]
 
 
 def _most_frequent(ids: NDArray[np.int32]) -> list[int]:
@@ -88,17 +87,18 @@ def _most_frequent(ids: NDArray[np.int32]) -> list[int]:
 
 
 def _evidence(
-    trace: Trace, device: DeviceTimeline, blocking: NDArray[np.bool_], inside: Intervals, lost: Intervals
+    trace: Trace, device: DeviceTimeline, copies: GpuOps, inside: Intervals, lost: Intervals
 ) -> Iterator[Evidence]:
     rows = queries.operations(device, _COLUMNS, "kind = 'copy'")
-    copies = device.time_of(blocking)
     drained = Intervals.empty()
     for thread_id, late in trace.idle_of(device).host_late_of.items():
         drained = drained | (late & trace.threads[thread_id].synchronising)
-    yield Evidence("blocking copies", int(blocking.sum()), "count", "by name, or of pageable memory", rows)
-    yield Evidence("bytes of one", int(np.median(device.ops.bytes[blocking])), "bytes", "median")
+    yield Evidence("blocking copies", len(copies), "count", "by name, or of pageable memory", rows)
+    yield Evidence("bytes of one", int(np.median(copies.bytes)), "bytes", "median")
     yield Evidence("host inside these calls", inside.measure_ns, "ns", "union of the calls, cut to the window")
-    yield Evidence("device copying meanwhile", (copies & inside).measure_ns, "ns", "union of the copies in that time")
+    yield Evidence(
+        "device copying meanwhile", (copies.union() & inside).measure_ns, "ns", "union of the copies in that time"
+    )
     yield Evidence("device idle meanwhile", lost.measure_ns, "ns", "host late or launch latency, inside these calls")
     yield Evidence("of it in sync.drain as well", (lost & drained).measure_ns, "ns", "host late inside any wait")
 

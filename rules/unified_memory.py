@@ -30,9 +30,10 @@ def thrashing_pages(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      Do the same pages of unified memory move between host and device again and again?
     Decides   Unified memory moves in blocks of 2 MiB. A block thrashes when it moved back where it had come from at
-              least `fewest_turns` times: once is a result that is read. Time = the union of the copies of such blocks
-              and of the device's page faults in them; fires at `share` of the window. On devices that read the host's
-              memory over a coherent link (GH200, GB200) pages need not move: without moves nothing is said there.
+              least `fewest_turns` times: once is a result that is read. Prefetches that the program asked for do not
+              count. Time = the union of the copies of such blocks and of the device's page faults in them; fires at
+              `share` of the window. On devices that read the host's memory over a coherent link (GH200, GB200) pages
+              need not move: without moves nothing is said there.
     Matters   A touched page waits for its fault to be served, tens of microseconds, and for a copy over the link, and
               the kernel that touched it waits as well.
     Do        Prefetch before use (cudaMemPrefetchAsync), say who uses what (cudaMemAdvise: preferred location, accessed
@@ -40,13 +41,10 @@ def thrashing_pages(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
               working set does not fit.
     Refute    Prefetch the data before the kernels for one run: if the time stays, the moves were hidden.
     """
-    moves = _moves(device)
+    moves = _moves(trace, device)
     if not len(moves):
-        yield (
-            CannotTell(subject_of(device), _UNSEEN)
-            if COHERENT.search(device.hardware or "")
-            else Clear(subject_of(device))
-        )
+        is_coherent = COHERENT.search(device.hardware or "")
+        yield CannotTell(subject_of(device), _UNSEEN) if is_coherent else Clear(subject_of(device))
         return
     (address,) = trace.details(moves, "address")
     known = address != NONE
@@ -65,8 +63,8 @@ def thrashing_pages(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     yield Finding(
         title=f"Unified memory thrashes: {units.size(n_bytes)} move to and fro",
         claim=f"{units.count(int(thrashing.sum()), 'block')} of unified memory (2 MiB each) turned back "
-        f"{units.count(int(turns[thrashing].sum()), 'time')}; moving them takes {units.time(time.measure_ns)} "
-        f"({units.share(share)} of the window).",
+        f"{units.count(int(turns[thrashing].sum()), 'time')}; moving them and serving their faults takes "
+        f"{units.time(time.measure_ns)} ({units.share(share)} of the window).",
         subject=subject_of(device),
         share=share,
         recoverable_ns=time.measure_ns,
@@ -86,8 +84,13 @@ def thrashing_pages(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     )
 
 
-def _moves(device: DeviceTimeline) -> GpuOps:
-    return device.ops.select(np.isin(device.ops.copy_kind, (unified_memory.TO_DEVICE, unified_memory.TO_HOST)))
+def _moves(trace: Trace, device: DeviceTimeline) -> GpuOps:
+    """Copies of unified memory between host and device, without those that the program asked for."""
+    moves = device.ops.select(np.isin(device.ops.copy_kind, (unified_memory.TO_DEVICE, unified_memory.TO_HOST)))
+    if not len(moves):
+        return moves
+    asked_for = trace.case.arrays(_PREFETCHES.format(source=device.source_id), {"id": "i8"})["id"]
+    return moves.select(~np.isin(moves.id, asked_for))
 
 
 def _time_of_faults(faults: PageFaults, selection: NDArray[np.bool_]) -> Intervals:
@@ -119,13 +122,14 @@ _UNSEEN = "this device reads the host's memory over a coherent link: what did no
 _CAPTURE_FAULTS = (
     "See who touches the pages: nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true"
 )
+_PREFETCHES = "SELECT id FROM gpu_op WHERE source_id = {source:d} AND migration_cause = 'user prefetch'"
 _MOVE_COLUMNS = "copy_kind, migration_cause, address, bytes, start_ns, end_ns"
 _CAUSES = """
-    SELECT migration_cause, SUM(bytes) FROM gpu_op
+    SELECT migration_cause, TOTAL(bytes) FROM gpu_op
      WHERE source_id = ? AND process_id = ? AND device = ? AND kind = 'copy' AND migration_cause IS NOT NULL
      GROUP BY 1 ORDER BY 2 DESC, 1
 """
 _TOUCHED_BY = """
-    SELECT n.text, SUM(f.count) FROM page_fault f JOIN name n ON n.id = f.name_id
+    SELECT n.text, TOTAL(f.count) FROM page_fault f JOIN name n ON n.id = f.name_id
      WHERE f.source_id = ? AND f.process_id = ? AND f.device IS NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3
 """

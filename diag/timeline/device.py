@@ -101,9 +101,6 @@ class DeviceTimeline:
     def time_of(self, selection: NDArray[np.bool_]) -> Intervals:
         return Intervals.union_of(self.ops.start_ns[selection], self.ops.end_ns[selection]) & self.window
 
-    def bytes_of(self, selection: NDArray[np.bool_]) -> int:
-        return self._bytes_in_window(self.ops.select(selection))
-
     @cached_property
     def busy(self) -> Intervals:
         return self.ops.union() & self.window
@@ -148,6 +145,10 @@ class DeviceTimeline:
         return self.time_of((self.ops.kind == gpu_work.COPY) & is_link)
 
     @cached_property
+    def exposed_link_copies(self) -> Intervals:
+        return self.link_copy_time - self.kernel_time
+
+    @cached_property
     def copies(self) -> list[Copies]:
         """Copies by kind and memory kinds, longest first."""
         ops = self.ops.select(self.ops.kind == gpu_work.COPY)
@@ -162,13 +163,13 @@ class DeviceTimeline:
                     gpu_work.MEMORY_KINDS[src],
                     gpu_work.MEMORY_KINDS[dst],
                     len(of),
-                    self._bytes_in_window(of),
+                    self.bytes_in_window(of),
                     of.union() & self.window,
                 )
             )
         return sorted(groups, key=lambda group: -group.busy_ns)
 
-    def _bytes_in_window(self, copies: GpuOps) -> int:
+    def bytes_in_window(self, copies: GpuOps) -> int:
         """A copy that reaches over the window's edge counts with the part of its bytes that its time there suggests."""
         if not self.is_scoped:
             return int(copies.bytes.sum())

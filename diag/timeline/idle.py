@@ -80,6 +80,8 @@ def idle_inside(account: IdleAccount, calls: Calls, chosen: NDArray[np.bool_]) -
 
     The chosen calls made the thread late, or had just launched what the device waited for (launch latency).
     """
+    if not chosen.any():
+        return Intervals.empty()
     inside = union_of_all(
         late & _time_inside(calls.select(chosen & (calls.thread_id == thread_id)))
         for thread_id, late in account.host_late_of.items()

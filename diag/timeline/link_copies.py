@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
+from diag.timeline.gpu_work import Column, GpuOps
+from diag.timeline.intervals import Intervals
 
 LARGE_BYTES = 1 << 20
 """A copy of 1 MiB takes so much longer than to start one that its rate is that of the link or of memory."""
 
 PINNED = gpu_work.MEMORY_KINDS.index("pinned")
 
+_DIRECTIONS = {
+    "host→device": [gpu_work.COPY_KINDS.index(kind) for kind in ("h2d", "h2a")],
+    "device→host": [gpu_work.COPY_KINDS.index(kind) for kind in ("d2h", "a2h")],
+}
+
 
 @dataclass(frozen=True, eq=False)
-class Direction:
-    """The copies that a program asked for in one direction; those of unified memory are the driver's choice."""
+class LinkCopies:
+    """Copies of one direction that a program asked for; those of unified memory are the driver's choice."""
 
-    name: str
+    direction: str
     device: DeviceTimeline
-    is_copy: NDArray[np.bool_]  # of the device's operations
+    ops: GpuOps
+    launch: Column  # index into the device's calls, or NONE
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def select(self, selection: NDArray[np.bool_]) -> LinkCopies:
+        return replace(self, ops=self.ops.select(selection), launch=self.launch[selection])
 
     @property
-    def is_large(self) -> NDArray[np.bool_]:
-        return np.asarray(self.is_copy & (self.device.ops.bytes >= LARGE_BYTES))
+    def large(self) -> LinkCopies:
+        return self.select(self.ops.bytes >= LARGE_BYTES)
 
     @property
-    def is_pinned(self) -> NDArray[np.bool_]:
-        """The host's side of the copy is pinned memory."""
-        ops = self.device.ops
-        return np.asarray(self.is_copy & ((ops.src_memory == PINNED) | (ops.dst_memory == PINNED)))
+    def pinned(self) -> LinkCopies:
+        """Those whose side on the host is pinned memory."""
+        return self.select((self.ops.src_memory == PINNED) | (self.ops.dst_memory == PINNED))
 
-    def bytes_per_s(self, selection: NDArray[np.bool_]) -> float | None:
-        """Bytes over the union of the selected copies; None without any time."""
-        time_ns = self.device.time_of(selection).measure_ns
-        return self.device.bytes_of(selection) * 1e9 / time_ns if time_ns else None
+    @property
+    def time(self) -> Intervals:
+        return self.ops.union() & self.device.window
+
+    @property
+    def bytes(self) -> int:
+        return self.device.bytes_in_window(self.ops)
+
+    @property
+    def median_bytes(self) -> int:
+        return int(np.median(self.ops.bytes))
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes over the union of the copies; None without any time."""
+        time_ns = self.time.measure_ns
+        return self.bytes * 1e9 / time_ns if time_ns else None
 
 
-def directions(device: DeviceTimeline) -> list[Direction]:
-    """The directions in which the device's window has copies."""
+def copies_by_direction(device: DeviceTimeline) -> list[LinkCopies]:
+    """The copies of the device's window in each direction that has some."""
+    at = np.flatnonzero((device.ops.kind == gpu_work.COPY) & np.isin(device.ops.copy_kind, gpu_work.LINK_COPY_KINDS))
+    copies, launch = device.ops.select(at), device.launch[at]
     found = []
-    for name, kinds in (("host→device", ("h2d", "h2a")), ("device→host", ("d2h", "a2h"))):
-        codes = [gpu_work.COPY_KINDS.index(kind) for kind in kinds]
-        is_copy = (device.ops.kind == gpu_work.COPY) & np.isin(device.ops.copy_kind, codes)
-        if is_copy.any():
-            found.append(Direction(name, device, is_copy))
+    for name, kinds in _DIRECTIONS.items():
+        of = np.isin(copies.copy_kind, kinds)
+        if of.any():
+            found.append(LinkCopies(name, device, copies.select(of), launch[of]))
     return found

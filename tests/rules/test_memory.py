@@ -60,6 +60,15 @@ def test_idle_time_inside_the_calls_is_what_counts(ask: Ask) -> None:
     assert finding.share == pytest.approx(90 / 980)
 
 
+def test_a_call_recorded_at_two_layers_is_one(ask: Ask) -> None:
+    scene = allocating()
+    for start in range(0, 1000, 100):
+        scene.main.call("cudaFree", start + 50, start + 89)
+    finding = only_finding(ask("memory.allocation", scene.export))
+    assert figures(finding)["calls in steady state"] == 10
+    assert finding.recoverable_ns == 90
+
+
 @pytest.mark.parametrize(
     "call",
     ["cudaMalloc_v3020", "cudaHostAlloc_v3020", "cudaMallocManaged_v6000", "cuMemFree_v2", "hipFree", "cuMemMap"],
@@ -130,6 +139,14 @@ def test_what_is_freed_and_allocated_at_one_size_could_have_been_kept(ask: Ask) 
     found = figures(only_finding(ask("memory.allocation", scene.export)))
     assert found["freed and allocated at one size"] == 9
     assert found["bytes of those"] == 9 * 4096
+
+
+def test_blocks_that_a_caching_allocator_gives_out_are_cheap(ask: Ask) -> None:
+    scene = allocating()
+    in_pool: dict[str, Any] = {"localMemoryPoolSize": MIB, "localMemoryPoolUtilizedSize": 4096}
+    scene.gpu.free(51, 4096, **in_pool)
+    scene.gpu.allocate(60, 4096, **in_pool)
+    assert figures(only_finding(ask("memory.allocation", scene.export)))["freed and allocated at one size"] == 0
 
 
 # ---- pressure --------------------------------------------------------------------------------------------------------

@@ -61,6 +61,11 @@ def test_blocks_are_told_apart(ask: Ask) -> None:
     assert isinstance(answer, Clear)
 
 
+def test_what_the_program_prefetches_is_its_own_plan(ask: Ask) -> None:
+    (answer,) = ask("memory.thrash", moving(H2D, D2H, cause="User prefetch").export)
+    assert isinstance(answer, Clear)
+
+
 def test_faults_in_those_blocks_count_and_others_do_not(ask: Ask) -> None:
     """Each move begins with a fault 10 before it; those of another block are none of it."""
     scene = moving(H2D, D2H)
