@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.model import link, units
+from diag.model import hardware, units
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, Clear, Evidence, Finding
@@ -143,8 +143,8 @@ def _describe(copies: Copies) -> str:
 
 def _link_share(device: DeviceTimeline, copies: Copies) -> float | None:
     """None where the link is not known, or is not the one that the product has by its datasheet: it would be faster."""
-    carried = link.host_link_bytes_per_s(device.hardware)
-    share = copies.bytes * 1e9 / copies.busy_ns / carried if carried and copies.busy_ns else None
+    link = hardware.host_link(device.hardware)
+    share = copies.bytes * 1e9 / copies.busy_ns / link.bytes_per_s if link and copies.busy_ns else None
     return share if share is not None and share <= 1 else None
 
 

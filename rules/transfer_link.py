@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from diag.model import link, units
+from diag.model import hardware, units
+from diag.model.hardware import Link
 from diag.rules import queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.intervals import Intervals
+from diag.timeline.intervals import Intervals, union_of_all
 from diag.timeline.link_copies import LARGE_BYTES, LinkCopies, copies_by_direction
 from diag.timeline.trace import Trace
 
@@ -34,8 +35,8 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     if device.share(device.exposed_link_copies) < limits["share"]:
         yield Clear(subject_of(device))
         return
-    carried = link.host_link_bytes_per_s(device.hardware)
-    if carried is None:
+    link = hardware.host_link(device.hardware)
+    if link is None:
         yield CannotTell(subject_of(device), _UNKNOWN_LINK.format(name=device.hardware or "this device"))
         return
     copies = copies_by_direction(device)
@@ -43,23 +44,24 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     if not judged:
         yield CannotTell(subject_of(device), _NOTHING_LARGE)
         return
-    if (fastest := max(use.bytes_per_s for use in judged)) > carried:
-        faster = _ANOTHER_LINK.format(rate=units.size(fastest), name=device.hardware, carried=units.size(carried))
+    if (fastest := max(use.bytes_per_s for use in judged)) > link.bytes_per_s:
+        carried = units.size(link.bytes_per_s)
+        faster = _ANOTHER_LINK.format(rate=units.size(fastest), name=device.hardware, carried=carried)
         yield CannotTell(subject_of(device), faster)
         return
-    slow = [use for use in judged if use.bytes_per_s < limits["link_share"] * carried]
+    slow = [use for use in judged if use.bytes_per_s < limits["link_share"] * link.bytes_per_s]
     worst = max(slow, key=lambda use: use.exposed.measure_ns, default=None)
     if worst is None or device.share(worst.exposed) < limits["share"]:
         yield Clear(subject_of(device))
         return
     others = _copying_elsewhere(trace, device)
     crowded = (worst.time & others).measure_ns / worst.time.measure_ns
-    won_ns = min(worst.exposed.measure_ns, int(worst.time.measure_ns - worst.bytes * 1e9 / carried))
+    won_ns = min(worst.exposed.measure_ns, int(worst.time.measure_ns - worst.bytes * 1e9 / link.bytes_per_s))
     yield Finding(
-        title=f"Copies {worst.name} reach {units.share(worst.bytes_per_s / carried)} of the link",
+        title=f"Copies {worst.name} reach {units.share(worst.bytes_per_s / link.bytes_per_s)} of the link",
         claim=f"{units.count(worst.count, 'copy')} of pinned memory {worst.name} (median "
         f"{units.size(worst.median_bytes)}) run at {units.size(worst.bytes_per_s)}/s; the link of {device.hardware} "
-        f"carries {units.size(carried)}/s. No kernel hides {units.time(worst.exposed.measure_ns)} of them "
+        f"({link.name}) carries {units.size(link.bytes_per_s)}/s. No kernel hides {units.time(worst.exposed.measure_ns)} of them "
         f"({units.share(device.share(worst.exposed))} of the window).",
         subject=subject_of(device),
         share=device.share(worst.exposed),
@@ -68,7 +70,7 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
         counterfactual=f"At the full rate of the link the copies would take at most {units.time(won_ns)} less; no copy "
         "reaches all of it.",
         evidence=[
-            *(evidence for use in judged for evidence in _evidence(device, use, carried)),
+            *(evidence for use in judged for evidence in _evidence(device, use, link)),
             Evidence("while other devices or processes copy", crowded, "share", "of the union of the slow copies"),
         ],
         refute="A bandwidth test alone on the machine (nvbandwidth) reaches no more: then the machine is like that.",
@@ -108,29 +110,22 @@ def _use_of(copies: LinkCopies, all_copies: Sequence[LinkCopies]) -> _Use | None
         bytes_per_s=rate,
         time=time,
         exposed=time - copies.device.kernel_time,
-        both_ways=time & _union(other.time for other in all_copies if other.direction != copies.direction),
+        both_ways=time & union_of_all(other.time for other in all_copies if other.direction != copies.direction),
     )
 
 
-def _evidence(device: DeviceTimeline, use: _Use, carried: float) -> Iterator[Evidence]:
+def _evidence(device: DeviceTimeline, use: _Use, link: Link) -> Iterator[Evidence]:
     rows = queries.operations(device, _COLUMNS, "kind = 'copy'", f"bytes >= {LARGE_BYTES:d}")
-    formula = f"rate / {units.size(carried)}/s, the link of {device.hardware} in one direction"
+    formula = f"rate / {units.size(link.bytes_per_s)}/s, {link.name} of {device.hardware}, in one direction"
     yield Evidence(
         f"rate {use.name}", use.bytes_per_s, "bytes/s", "bytes / union of large copies of pinned memory", rows
     )
-    yield Evidence(f"share of the link {use.name}", use.bytes_per_s / carried, "share", formula)
+    yield Evidence(f"share of the link {use.name}", use.bytes_per_s / link.bytes_per_s, "share", formula)
     yield Evidence(f"both ways at once, {use.name}", use.both_ways.measure_ns, "ns", "overlap with the other direction")
 
 
 def _copying_elsewhere(trace: Trace, device: DeviceTimeline) -> Intervals:
-    return _union(other.link_copy_time for other in trace.devices if other is not device)
-
-
-def _union(parts: Iterator[Intervals]) -> Intervals:
-    total = Intervals.empty()
-    for part in parts:
-        total = total | part
-    return total
+    return union_of_all(other.link_copy_time for other in trace.devices if other is not device)
 
 
 _UNKNOWN_LINK = (

@@ -115,7 +115,11 @@ _REPORTED = {
 
 def _as_reported(limits: SmLimits, facts: Mapping[str, Any]) -> SmLimits:
     told = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
-    return replace(limits, **{field: value for field, value in told.items() if value is not None})
+    return replace(limits, **_known(told))
+
+
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in facts.items() if value is not None}
 
 
 def _plausible(value: int | None) -> int | None:
@@ -167,6 +171,12 @@ def product(name: str) -> Product | None:
     True
     """
     return _products().get(name.removeprefix("NVIDIA "))
+
+
+def host_link(name: str | None) -> Link | None:
+    """The link of a product to its host at its full width; None where the name does not tell."""
+    known = product(name) if name else None
+    return known.link if known else None
 
 
 def _parsed(capability: str) -> ComputeCapability:

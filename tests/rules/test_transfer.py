@@ -91,7 +91,7 @@ def test_kinds_of_copies_are_kept_apart(ask: Ask) -> None:
     ("hardware", "part"),
     [
         ("NVIDIA H200", 0.25),  # 1 MiB in 66,560 ns is 15.75 GB/s, a quarter of 63
-        ("Tesla V100-SXM2-16GB", 1.0),
+        ("Tesla V100-PCIE-16GB", 1.0),
         ("Tesla M2090", None),  # not in the table
     ],
 )
