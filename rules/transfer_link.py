@@ -61,8 +61,8 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
         title=f"Copies {worst.name} reach {units.share(worst.bytes_per_s / link.bytes_per_s)} of the link",
         claim=f"{units.count(worst.count, 'copy')} of pinned memory {worst.name} (median "
         f"{units.size(worst.median_bytes)}) run at {units.size(worst.bytes_per_s)}/s; the link of {device.hardware} "
-        f"({link.name}) carries {units.size(link.bytes_per_s)}/s. No kernel hides {units.time(worst.exposed.measure_ns)} of them "
-        f"({units.share(device.share(worst.exposed))} of the window).",
+        f"({link.name}) carries {units.size(link.bytes_per_s)}/s. No kernel hides "
+        f"{units.time(worst.exposed.measure_ns)} of them ({units.share(device.share(worst.exposed))} of the window).",
         subject=subject_of(device),
         share=device.share(worst.exposed),
         recoverable_ns=won_ns,
