@@ -58,7 +58,9 @@ def duplicate_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> It
             Evidence("copies back of the same size", n_back, "count", "device→host, equal bytes: data that is swapped"),
         ],
         refute="The contents differ (hash the buffers before copying): then it is new data of one shape.",
-        next=["Find where they are made (nsys profile --cudabacktrace=memory) and keep there what does not change."],
+        next=[
+            "Find where they are made (nsys profile --cudabacktrace=memory) and keep on the device what does not change."
+        ],
         extent=exposed,
     )
 
