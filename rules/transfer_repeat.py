@@ -26,7 +26,7 @@ def duplicate_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> It
               Copies to the device of exactly the same size, of 1 MiB or more, count as one group. Fires when a group
               has `fewest` copies and those that no kernel hides take `share` of the window.
     Matters   Weights, tables and constants can stay on the device; a batch is new each time and cannot.
-    Do        Look where they are made. Keep on the device what does not change; copy what changes in part in part.
+    Do        Look where they are made. Keep on the device what does not change; where a part changes, copy that part.
     Refute    The contents differ (hash the buffers before copying): then it is new data of one shape.
     """
     by_direction = {copies.direction: copies for copies in copies_by_direction(device)}
@@ -58,7 +58,10 @@ def duplicate_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> It
             Evidence("copies back of the same size", n_back, "count", "device→host, equal bytes: data that is swapped"),
         ],
         refute="The contents differ (hash the buffers before copying): then it is new data of one shape.",
-        next=["Find where they are made (nsys profile --cudabacktrace=memory) and keep there what does not change."],
+        next=[
+            "Find where they are made: nsys profile --cudabacktrace=memory.",
+            "Keep on the device what does not change; where a part changes, copy that part.",
+        ],
         extent=exposed,
     )
 
