@@ -20,7 +20,20 @@ from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
 
-SUBJECTS = ("capture", "idle", "launch", "graphs", "loading", "sync", "transfer", "kernels", "steps", "host", "samples")
+SUBJECTS = (
+    "capture",
+    "idle",
+    "launch",
+    "graphs",
+    "replays",
+    "loading",
+    "sync",
+    "transfer",
+    "kernels",
+    "steps",
+    "host",
+    "samples",
+)
 """Modules with rules, in the order in which a reader should meet them."""
 
 SECTIONS = {
