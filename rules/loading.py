@@ -16,7 +16,7 @@ from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.graphs import MAKES_INSTANCE
+from diag.timeline.graphs import MAKES_INSTANCE, capturing
 from diag.timeline.host import HostThread
 from diag.timeline.intervals import Intervals
 from diag.timeline.naming import where_named
@@ -34,10 +34,10 @@ def loading_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Limits
     """Loading of code and compilation while the work runs.
 
     Asks      After startup, how long does the device wait for a host that loads modules or kernels, or compiles?
-    Decides   For each launching thread: its calls that load modules or get functions from them, its calls that
-              instantiate graphs, what the driver reports on it of loading and JIT, and ranges in which a framework
-              compiles (compilers.toml). Of that, the part after startup in which the device idles because this
-              thread is late, or is inside the launching call. Fires when it takes `share` of the steady state.
+    Decides   For each launching thread: its calls that load modules or get functions from them, its stream captures
+              and calls that instantiate graphs, what the driver reports on it of loading and JIT, and ranges in which a
+              framework compiles (compilers.toml). Of that, the part after startup in which the device idles because
+              this thread is late, or is inside the launching call. Fires when it takes `share` of the steady state.
     Matters   It is work that could have been done once, ahead: a step or request that meets it takes much longer.
     Do        Load kernels ahead (CUDA_MODULE_LOADING=EAGER, or launch each once), compile for the device's own
               architecture, warm up every shape, and find what makes the framework compile again.
@@ -113,10 +113,10 @@ _JIT = _Work(
     "compile; keep its cache (CUDA_CACHE_PATH).",
 )
 _GRAPHS = _Work(
-    does="CUDA graphs are instantiated",
-    label="instantiation of graphs",
-    formula="inside cudaGraphInstantiate and cudaGraphExecUpdate",
-    do="Instantiate graphs ahead, one for each shape, and keep them.",
+    does="CUDA graphs are made",
+    label="capture and instantiation of graphs",
+    formula="from the begin of a stream capture to its end, inside cudaGraphInstantiate and cudaGraphExecUpdate",
+    do="Make graphs ahead, one for each shape, and keep them.",
 )
 
 
@@ -154,7 +154,7 @@ def _work_of(trace: Trace, thread: HostThread) -> Mapping[_Work, Intervals]:
         _LOADING: _inside(thread, _LOADING_CALL)
         | trace.overhead_on(thread.thread_id, "module loading", "lazy loading"),
         _JIT: _inside(thread, _COMPILING_CALL) | trace.overhead_on(thread.thread_id, "jit"),
-        _GRAPHS: _inside(thread, MAKES_INSTANCE),
+        _GRAPHS: _inside(thread, MAKES_INSTANCE) | capturing(thread.calls, thread.names),
         **{_of(compiler): _in_ranges(compiling, compiler.ranges, thread.names) for compiler in compilers()},
     }
 
