@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.model import units
-from diag.rules import pacing
+from diag.rules import pacing, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.pacing import Launches, too_few
@@ -72,11 +72,13 @@ def graph_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         yield Clear(subject_of(device))
         return
     calls_ns = min(len(gaps) * launches.usual_call_ns, gaps.measure_ns)
+    same = "kernels and grids" if (grids[0] != gpu_work.NONE).any() else "kernels (no grids were captured)"
     n_by_name = int(_repeating(device, launches, barriers, (), limits).sum())
+    graph_rows = queries.graph_launches(device)
     yield Finding(
         title=f"CUDA graphs could replay {units.share(n_repeated / len(launches))} of the launches",
         claim=f"{n_repeated:,} of {units.count(len(launches), 'launch')} belong to sequences that repeat with the same "
-        f"kernels and grids, each launched on its own. The device waits {units.time(gaps.measure_ns)} "
+        f"{same}, each launched on its own. The device waits {units.time(gaps.measure_ns)} "
         f"({units.share(share)} of the window) for them: {units.time(calls_ns)} for the calls alone, the rest for what "
         f"the host does in between. {_already(launches)}{_in_the_way(barriers)}",
         subject=subject_of(device),
@@ -88,9 +90,11 @@ def graph_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         evidence=[
             Evidence("gaps before launches that repeat", gaps.measure_ns, "ns", "of the gaps paced by launching"),
             Evidence("launching calls alone", calls_ns, "ns", "min(these gaps, their number x the usual call)"),
-            Evidence("launches that repeat", n_repeated, "count", _sequence(limits, "the same kernels and grids")),
+            Evidence("launches that repeat", n_repeated, "count", _sequence(limits, f"the same {same}")),
             Evidence("they repeat but for their grids", n_by_name, "count", _sequence(limits, "the same kernels")),
-            Evidence("launches of graphs", len(launches) - n_alone, "count", "cudaGraphLaunch and the like"),
+            Evidence(
+                "launches of graphs", len(launches) - n_alone, "count", "cudaGraphLaunch and the like", graph_rows
+            ),
             *(
                 Evidence(f"breaks a capture: {what}", count, "count", "between launches of the window")
                 for what, count in barriers.named.most_common(MOST_SHOWN)
