@@ -18,6 +18,11 @@ class Compiler:
 
 
 @cache
+def any_compiler() -> re.Pattern[str]:
+    return re.compile("|".join(compiler.ranges.pattern for compiler in compilers()))
+
+
+@cache
 def compilers() -> Sequence[Compiler]:
     """Those of compilers.toml, in its order."""
     tables = tomllib.loads(resources.files("diag.rules").joinpath("compilers.toml").read_text("utf-8"))

@@ -22,7 +22,7 @@ from diag.timeline.trace import Trace
 
 SUBJECTS = (
     "capture",
-    "idle", "launch", "graphs", "loading", "sync",
+    "idle", "launch", "graphs", "replays", "loading", "sync",
     "transfer", "transfer_link", "transfer_small", "transfer_sync", "transfer_repeat",
     "memory", "unified_memory",
     "streams", "overlap",

@@ -10,17 +10,17 @@ import numpy as np
 
 from diag.model import units
 from diag.rules import pacing
-from diag.rules.compilers import Compiler, compilers
+from diag.rules.compilers import Compiler, any_compiler, compilers
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.graphs import MAKES_INSTANCE
+from diag.timeline.graphs import MAKES_INSTANCE, capturing
 from diag.timeline.host import HostThread
 from diag.timeline.intervals import Intervals
 from diag.timeline.naming import where_named
-from diag.timeline.ranges import OPEN_NS
+from diag.timeline.ranges import OPEN_NS, Ranges
 from diag.timeline.trace import Trace
 
 _LOADING_CALL = re.compile(
@@ -34,10 +34,10 @@ def loading_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Limits
     """Loading of code and compilation while the work runs.
 
     Asks      After startup, how long does the device wait for a host that loads modules or kernels, or compiles?
-    Decides   For each launching thread: its calls that load modules or get functions from them, its calls that
-              instantiate graphs, what the driver reports on it of loading and JIT, and ranges in which a framework
-              compiles (compilers.toml). Of that, the part after startup in which the device idles because this
-              thread is late, or is inside the launching call. Fires when it takes `share` of the steady state.
+    Decides   For each launching thread: its calls that load modules or get functions from them, its stream captures
+              and calls that instantiate graphs, what the driver reports on it of loading and JIT, and ranges in which a
+              framework compiles (compilers.toml). Of that, the part after startup in which the device idles because
+              this thread is late, or is inside the launching call. Fires when it takes `share` of the steady state.
     Matters   It is work that could have been done once, ahead: a step or request that meets it takes much longer.
     Do        Load kernels ahead (CUDA_MODULE_LOADING=EAGER, or launch each once), compile for the device's own
               architecture, warm up every shape, and find what makes the framework compile again.
@@ -53,13 +53,18 @@ def loading_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Limits
     if not trace.source.captured("overhead"):
         what = "loading and JIT inside other calls"
         yield CannotTell(subject_of(device), f"{what}: {FACTS['overhead'].why_not(trace)}")
-    work = _one_time_work(trace, device)
-    waited = {what: time & startup.steady for what, time in work.items()}
-    together = _union(waited.values())
-    share = together.measure_ns / max(startup.steady.measure_ns, 1)
-    if share < limits["share"]:
+    waiting = _waiting(trace, device)
+    least_ns = limits["share"] * max(startup.steady.measure_ns, 1)
+    if (_union(waiting.values()) & startup.steady).measure_ns < least_ns:
         yield Clear(subject_of(device))
         return
+    work = _one_time_work(trace, waiting)
+    waited = {what: time & startup.steady for what, time in work.items()}
+    together = _union(waited.values())
+    if together.measure_ns < least_ns:
+        yield Clear(subject_of(device))
+        return
+    share = together.measure_ns / startup.steady.measure_ns
     ranked = sorted((what for what in waited if waited[what]), key=lambda what: -waited[what].measure_ns)
     in_startup = _union(work.values()) & startup.time
     yield Finding(
@@ -108,10 +113,10 @@ _JIT = _Work(
     "compile; keep its cache (CUDA_CACHE_PATH).",
 )
 _GRAPHS = _Work(
-    does="CUDA graphs are instantiated",
-    label="instantiation of graphs",
-    formula="inside cudaGraphInstantiate and cudaGraphExecUpdate",
-    do="Instantiate graphs ahead, one for each shape, and keep them.",
+    does="CUDA graphs are made",
+    label="capture and instantiation of graphs",
+    formula="from the begin of a stream capture to its end, inside cudaGraphInstantiate and cudaGraphExecUpdate",
+    do="Make graphs ahead, one for each shape, and keep them.",
 )
 
 
@@ -124,30 +129,33 @@ def _of(compiler: Compiler) -> _Work:
     )
 
 
-def _one_time_work(trace: Trace, device: DeviceTimeline) -> Mapping[_Work, Intervals]:
-    """Idle time of the device in which a thread that should have launched did such work instead."""
+def _waiting(trace: Trace, device: DeviceTimeline) -> Mapping[int, Intervals]:
+    """By launching thread: idle time that ends with an operation of it, until that was launched and while it was."""
+    account = trace.idle_of(device)
+    return {
+        thread_id: account.host_late_of.get(thread_id, Intervals.empty())
+        | pacing.ended_by(device, account.launch_latency, device.calls.thread_id == thread_id)
+        for thread_id in np.unique(pacing.launches_of(device).thread_id).tolist()
+    }
+
+
+def _one_time_work(trace: Trace, waiting: Mapping[int, Intervals]) -> Mapping[_Work, Intervals]:
+    """The part of that time in which the thread did such work instead."""
     found: dict[_Work, Intervals] = {}
-    for thread_id in np.unique(device.calls.thread_id[pacing.launches_of(device).call]).tolist():
-        waiting = _waiting_for(trace, device, thread_id)
+    for thread_id, idle in waiting.items():
         for what, time in _work_of(trace, trace.threads[thread_id]).items():
-            found[what] = found.get(what, Intervals.empty()) | (waiting & time)
+            found[what] = found.get(what, Intervals.empty()) | (idle & time)
     return found
 
 
-def _waiting_for(trace: Trace, device: DeviceTimeline, thread_id: int) -> Intervals:
-    """Idle time that ends with an operation of this thread, until it had been launched and while it was."""
-    account = trace.idle_of(device)
-    late = account.host_late_of.get(thread_id, Intervals.empty())
-    return late | pacing.ended_by(device, account.launch_latency, device.calls.thread_id == thread_id)
-
-
 def _work_of(trace: Trace, thread: HostThread) -> Mapping[_Work, Intervals]:
+    compiling = thread.ranges.select(where_named(any_compiler(), thread.ranges.name_id, thread.names))
     return {
         _LOADING: _inside(thread, _LOADING_CALL)
         | trace.overhead_on(thread.thread_id, "module loading", "lazy loading"),
         _JIT: _inside(thread, _COMPILING_CALL) | trace.overhead_on(thread.thread_id, "jit"),
-        _GRAPHS: _inside(thread, MAKES_INSTANCE),
-        **{_of(compiler): _in_ranges(thread, compiler.ranges) for compiler in compilers()},
+        _GRAPHS: _inside(thread, MAKES_INSTANCE) | capturing(thread.calls, thread.names),
+        **{_of(compiler): _in_ranges(compiling, compiler.ranges, thread.names) for compiler in compilers()},
     }
 
 
@@ -156,9 +164,9 @@ def _inside(thread: HostThread, pattern: re.Pattern[str]) -> Intervals:
     return Intervals.union_of(calls.start_ns, calls.end_ns)
 
 
-def _in_ranges(thread: HostThread, pattern: re.Pattern[str]) -> Intervals:
-    wanted = where_named(pattern, thread.ranges.name_id, thread.names) & (thread.ranges.end_ns != OPEN_NS)
-    return Intervals.union_of(thread.ranges.start_ns[wanted], thread.ranges.end_ns[wanted])
+def _in_ranges(ranges: Ranges, pattern: re.Pattern[str], names: Mapping[int, str]) -> Intervals:
+    wanted = where_named(pattern, ranges.name_id, names) & (ranges.end_ns != OPEN_NS)
+    return Intervals.union_of(ranges.start_ns[wanted], ranges.end_ns[wanted])
 
 
 def _union(parts: Iterable[Intervals]) -> Intervals:

@@ -167,6 +167,7 @@ def test_details_of_a_kernel(tmp_path: Path) -> None:
         assert (first["registers_per_thread"], first["shared_static_bytes"]) == (32, 1024)
         assert (first["graph"], first["graph_node"], first["external_id"]) == (3, 12, 4)
         assert [second[key] for key in ("graph", "graph_node", "external_id", "correlation")] == [None] * 4
+        assert case.sources[0].graph_mode == "node"
 
 
 def test_synchronisations(tmp_path: Path) -> None:

@@ -78,3 +78,13 @@ def starting(steps: int = 10) -> Scene:
         scene.main.launch(scene.gpu, called=995 + step, start=at, end=at + 100, name="relu")
         scene.main.launch(scene.gpu, called=996 + step, start=at + 100, end=at + 200, name="gemm")
     return scene
+
+
+def replaying(span: int, nodes: int = 1, apart: int = 0, n: int = 10) -> Scene:
+    """n launches of a graph, one per 100, each 5 before its first node; a replay takes `span`, gaps included."""
+    scene = Scene()
+    duration = (span - apart * (nodes - 1)) // nodes
+    for start in range(0, 100 * n, 100):
+        launch = scene.main.call("cudaGraphLaunch_v10000", start - 5, start - 4)
+        scene.gpu.nodes(start, duration, nodes, launch, apart=apart)
+    return scene

@@ -50,11 +50,20 @@ def test_loading_counts_where_the_device_waits_for_it(ask: Ask) -> None:
     [
         ("cuLibraryGetKernel", "Code is loaded while the device waits"),
         ("cuLinkComplete", "The driver compiles kernels while the device waits"),
-        ("cudaGraphInstantiate_v12000", "CUDA graphs are instantiated while the device waits"),
+        ("cudaGraphInstantiate_v12000", "CUDA graphs are made while the device waits"),
     ],
 )
 def test_calls_that_a_steady_state_has_no_need_of(ask: Ask, call: str, title: str) -> None:
     assert only_finding(ask("load.steady", loading(500, call).export)).title == title
+
+
+def test_while_a_graph_is_captured_nothing_runs(ask: Ask) -> None:
+    scene = waiting()
+    for i in range(10):
+        scene.main.call("cudaStreamBeginCapture_v10000", 1000 * i + 600, 1000 * i + 610)
+        scene.main.call("cudaStreamEndCapture_v10000", 1000 * i + 880, 1000 * i + 900)
+    found = figures(only_finding(ask("load.steady", scene.export)))
+    assert found["capture and instantiation of graphs"] == 9 * 300
 
 
 def test_calls_that_any_loop_makes_are_none_of_it(ask: Ask) -> None:
