@@ -29,7 +29,7 @@ def oversubscription(time: HostTime, limits: Limits) -> Iterator[Answer]:
     Decides   Time from each context switch that leaves the thread runnable (preempted) to the next one that gives it a
               core again / window; fires at `share`. Where the trace does not say how threads leave their core,
               stretches of up to 100 ms off the core outside all of its OS and CUDA calls are told for information, with
-              low confidence; without OS calls in the trace the rule cannot tell.
+              low confidence; all that is sure then is that a thread which hardly leaves its core has one.
     Matters   More threads than cores take turns of milliseconds; a launch that waits for its turn lets the device idle.
     Do        Have fewer threads (OMP_NUM_THREADS, torch.set_num_threads, loader workers), more cores (the container's
               CPU limit), or cores of its own for the launching thread (taskset, numactl, sched_setaffinity).
@@ -40,19 +40,17 @@ def oversubscription(time: HostTime, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(time.subject, f"no context switch of {time.whose} is in the trace")
         return
     states_are_known = bool((switches.state[switches.is_in == 0] >= 0).any())
-    if not states_are_known and not time.trace.source.captured("os_call"):
-        missing = FACTS["os_call"].why_not(time.trace)
-        yield CannotTell(time.subject, f"whether it was preempted or blocked: the switches do not say, and {missing}")
-        return
-    without_core = switches.off_cpu(RUNNABLE) if states_are_known else _off_without_reason(time.thread)
-    spent = Spent.within(time, without_core)
-    if spent.share < limits["share"]:
+    if Spent.within(time, switches.off_cpu(RUNNABLE if states_are_known else None)).share < limits["share"]:
         yield Clear(time.subject)
         return
+    spent = Spent.within(time, switches.off_cpu(RUNNABLE) if states_are_known else _off_without_reason(time.thread))
     if not states_are_known:
-        yield CannotTell(
-            time.subject, "whether it was preempted or blocked: the trace does not say why a thread stopped"
-        )
+        unsure = "whether it was preempted or blocked while off its core: the switches do not say"
+        os_calls = FACTS["os_call"]
+        captured = os_calls.is_captured(time.trace)
+        yield CannotTell(time.subject, unsure if captured else f"{unsure}, and {os_calls.why_not(time.trace)}")
+        if not captured or spent.share < limits["share"]:
+            return
     others = _others_on_its_cores(time, switches, spent.extent)
     yield finding(
         spent,

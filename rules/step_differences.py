@@ -27,30 +27,32 @@ from diag.timeline.trace import Trace
 
 @dataclass(frozen=True)
 class Difference:
-    """A kind of time that slow steps have more of."""
+    """A kind of time that slow steps have more of, and by how much all of them together."""
 
     what: str
-    slow_ns: int  # of all slow steps
     excess_ns: int
 
 
 @dataclass(frozen=True)
 class Differences:
-    """Kinds of time that slow steps have more of, those of which they have most first."""
-
-    of_device: Sequence[Difference]  # parts of the device's time that exclude each other
-    of_host: Sequence[Difference]  # may lie in each other
     beyond_ns: int  # what slow steps take beyond as many usual ones
+    device_idle: Sequence[Difference]
+    device_work: Sequence[Difference]  # parts of the device's time that exclude each other
+    host: Sequence[Difference]  # may lie in each other
 
     def largest(self, *, least_share: float, most: int) -> list[Difference]:
-        found = [*self.of_device, *self.of_host]
+        found = [*self.device_work, *self.host, *self.device_idle]
         large = [each for each in found if each.excess_ns >= max(least_share * self.beyond_ns, 1)]
         return sorted(large, key=lambda each: -each.excess_ns)[:most]
 
+    def explaining(self, named: Sequence[Difference]) -> list[Difference]:
+        """Without the device's idle time: that it waits is no explanation."""
+        return [each for each in named if each not in self.device_idle]
+
     def unexplained_ns(self, named: Sequence[Difference]) -> int:
-        """What neither the named parts of the device's time nor any one of the host's kinds accounts for, at most."""
-        of_device = sum(each.excess_ns for each in named if each in self.of_device)
-        of_host = max((each.excess_ns for each in named if each in self.of_host), default=0)
+        """At most: what neither the device's work nor any one kind of the host's time accounts for."""
+        of_device = sum(each.excess_ns for each in named if each in self.device_work)
+        of_host = max((each.excess_ns for each in named if each in self.host), default=0)
         return max(0, self.beyond_ns - max(of_device, of_host))
 
 
@@ -63,7 +65,7 @@ class Contrast:
 
     def of_time(self, what: str, time: Intervals) -> Difference:
         inside_ns = time.measure_within(self.steps.start_ns, self.steps.end_ns)
-        return Difference(what, int(inside_ns[self.slow].sum()), int(self.excess(inside_ns)))
+        return Difference(what, int(self.excess(inside_ns)))
 
     def excess(self, per_step: NDArray[np.int64]) -> float:
         """What the slow steps have together beyond as many usual ones."""
@@ -94,16 +96,17 @@ class Contrast:
 
 
 def differences(trace: Trace, contrast: Contrast) -> Differences:
-    """Of several devices of the process, the one that has the largest difference is told."""
+    """Of several devices of the process, the one is told whose work differs most."""
     thread = trace.threads[contrast.steps.thread_id]
-    by_device = [
-        list(_on_device(trace, device, contrast)) for device in trace.devices if device.process_id == thread.process_id
-    ]
-    return Differences(
-        of_device=max(by_device, key=lambda found: max(each.excess_ns for each in found), default=[]),
-        of_host=list(_on_host(trace, thread, contrast)),
-        beyond_ns=int(contrast.excess(contrast.steps.duration_ns)),
-    )
+    of_process = [device for device in trace.devices if device.process_id == thread.process_id]
+    work = [(device, _device_work(device, contrast)) for device in of_process]
+    idle: list[Difference] = []
+    most: list[Difference] = []
+    if work:
+        device, most = max(work, key=lambda item: max(each.excess_ns for each in item[1]))
+        idle = [contrast.of_time(f"idle time of GPU {device.device}", trace.idle_of(device).idle)]
+    beyond_ns = int(contrast.excess(contrast.steps.duration_ns))
+    return Differences(beyond_ns, idle, most, list(_on_host(trace, thread, contrast)))
 
 
 def launches_per_step(trace: Trace, contrast: Contrast) -> tuple[float, float]:
@@ -117,17 +120,17 @@ def launches_per_step(trace: Trace, contrast: Contrast) -> tuple[float, float]:
     return contrast.counts(np.concatenate(times)) if times else (0.0, 0.0)
 
 
-def _on_device(trace: Trace, device: DeviceTimeline, contrast: Contrast) -> Iterator[Difference]:
-    """Parts of the device's time that exclude each other."""
+def _device_work(device: DeviceTimeline, contrast: Contrast) -> list[Difference]:
     on = f"of GPU {device.device}"
     exposed, kernels = device.exposed_communication, device.kernel_time
-    yield contrast.of_time(f"idle time {on}", trace.idle_of(device).idle)
-    yield contrast.of_time(f"exposed communication {on}", exposed)
-    yield contrast.of_time(f"copies {on} that no kernel hides", device.copy_time - kernels)
     compute, top = contrast.of_time(f"kernels {on}", kernels - exposed), _kernel(device, contrast)
     if top and 2 * top.excess_ns >= compute.excess_ns:
         compute = replace(compute, what=f"{compute.what}, most in '{top.what}'")
-    yield compute
+    return [
+        compute,
+        contrast.of_time(f"exposed communication {on}", exposed),
+        contrast.of_time(f"copies {on} that no kernel hides", device.copy_time - kernels),
+    ]
 
 
 def _kernel(device: DeviceTimeline, contrast: Contrast) -> Difference | None:
@@ -135,7 +138,8 @@ def _kernel(device: DeviceTimeline, contrast: Contrast) -> Difference | None:
     ops = device.ops.select((device.ops.kind == KERNEL) & ~device.is_communication)
     names, labels = np.unique(ops.short_name_id, return_inverse=True)
     texts = [device.names.get(name_id, "(name not captured)") for name_id in names.tolist()]
-    return _largest(texts, *contrast.by_label(ops.start_ns, ops.end_ns, labels, len(names)))
+    _, excess_ns = contrast.by_label(ops.start_ns, ops.end_ns, labels, len(names))
+    return _largest(texts, excess_ns)
 
 
 def _on_host(trace: Trace, thread: HostThread, contrast: Contrast) -> Iterator[Difference]:
@@ -147,7 +151,8 @@ def _on_host(trace: Trace, thread: HostThread, contrast: Contrast) -> Iterator[D
     ):
         names, labels = np.unique(name_id, return_inverse=True)
         texts = [f"{trace.names[name_id]}()" for name_id in names.tolist()]
-        if best := _largest(texts, *contrast.by_label(starts_ns, ends_ns, labels, len(names))):
+        _, excess_ns = contrast.by_label(starts_ns, ends_ns, labels, len(names))
+        if best := _largest(texts, excess_ns):
             yield best
     if thread.off_cpu is not None:
         yield contrast.of_time("time off the CPU", thread.off_cpu)
@@ -177,12 +182,11 @@ def _range(thread: HostThread, contrast: Contrast) -> Difference | None:
     )
     fit = np.maximum(excess_ns, 0) / np.maximum(slow_ns, 1) * excess_ns
     best = int(np.argmax(fit))
-    name = f"'{thread.range_patterns[best]}'"
-    return Difference(name, int(slow_ns[best]), int(excess_ns[best])) if fit[best] > 0 else None
+    return Difference(f"'{thread.range_patterns[best]}'", int(excess_ns[best])) if fit[best] > 0 else None
 
 
-def _largest(texts: Sequence[str], slow_ns: Times, excess_ns: Times) -> Difference | None:
+def _largest(texts: Sequence[str], excess_ns: Times) -> Difference | None:
     if not len(excess_ns) or excess_ns.max() <= 0:
         return None
     best = int(np.argmax(excess_ns))
-    return Difference(texts[best], int(slow_ns[best]), int(excess_ns[best]))
+    return Difference(texts[best], int(excess_ns[best]))

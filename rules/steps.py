@@ -79,7 +79,7 @@ def _judge(trace: Trace, steps: Steps, limits: Limits) -> Answer:
     contrast = Contrast(steps, slow)
     found = differences(trace, contrast)
     named = found.largest(least_share=limits["named_share"], most=3)
-    mostly = f": {named[0].what}" if named and 2 * named[0].excess_ns >= found.beyond_ns else ""
+    mostly = next((f": {each.what}" for each in found.explaining(named) if 2 * each.excess_ns >= found.beyond_ns), "")
     return Finding(
         title=f"{units.count(int(slow.sum()), 'slow step')} of {len(steps)}{mostly}",
         claim=f"{units.count(int(slow.sum()), 'step')} of {len(steps)} ('{steps.pattern}', without the first and the "
@@ -108,7 +108,7 @@ def _what_differs(trace: Trace, contrast: Contrast, found: Differences, named: S
         yield f"{beyond}; seen from device and host: {listed}."
     unexplained_ns = found.unexplained_ns(named)
     if unexplained_ns >= LEAST_UNEXPLAINED * found.beyond_ns:
-        yield f"{units.time(unexplained_ns)} of that is not explained by what was captured."
+        yield f"Up to {units.time(unexplained_ns)} of that is not explained by what was captured."
     slow, usual = launches_per_step(trace, contrast)
     if abs(slow - usual) > max(LEAST_OTHER_WORK * usual, 1):
         yield f"A slow step launches {slow:,.0f} GPU operations, a usual one {usual:,.0f}: it does other work."
@@ -120,7 +120,9 @@ def _difference_evidence(contrast: Contrast, found: Differences, named: Sequence
     yield Evidence("beyond usual steps", found.beyond_ns, "ns", formula)
     for each in named:
         yield Evidence(f"beyond usual steps: {each.what}", each.excess_ns, "ns", formula)
-    yield Evidence("not explained", found.unexplained_ns(named), "ns", "beyond usual steps - what these account for")
+    yield Evidence(
+        "not explained", found.unexplained_ns(named), "ns", "at most: beyond usual steps - what these account for"
+    )
 
 
 def _evidence(

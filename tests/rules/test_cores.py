@@ -81,6 +81,11 @@ def test_who_stays_away_for_long_is_not_waiting_for_its_turn(ask: Ask) -> None:
     scene.main.off_cpu(2 * ms, 150 * ms)
     scene.main.os_call("read", 150 * ms, 151 * ms)
     (answer,) = ask("host.oversubscription", scene.export)
+    assert isinstance(answer, CannotTell)
+
+
+def test_who_is_hardly_ever_off_its_core_has_one(ask: Ask) -> None:
+    (answer,) = ask("host.oversubscription", preempted(2 * US, state="Unknown"))
     assert isinstance(answer, Clear)
 
 
