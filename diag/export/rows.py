@@ -8,6 +8,9 @@ from diag.export.lanes import Lanes
 from diag.export.trace_events import Track, encoded, instant, named_group, named_track, slice_event
 from diag.store.case import Case
 
+FIRST_ROW = 1_000_000
+"""Rows are numbered from here: viewers take a row with the number of its group for a process' main thread."""
+
 MOST_LANES = 1_000
 """Lanes of one row that keep their place below it; more than these still get rows, among the next ones."""
 
@@ -18,7 +21,7 @@ class Picture:
     def __init__(self, case: Case) -> None:
         self.case = case
         self._groups: dict[tuple[object, ...], int] = {}
-        self._tracks = 0
+        self._rows = 0
         self._arrows = 0
         self._names: dict[int, str] = {}
 
@@ -40,8 +43,8 @@ class Picture:
         return named_group(number, name, number)
 
     def new_track(self, group: int) -> Track:
-        self._tracks += 1
-        return Track(group, self._tracks)
+        self._rows += 1
+        return Track(group, FIRST_ROW + self._rows)
 
     def next_arrow(self) -> int:
         self._arrows += 1

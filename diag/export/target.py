@@ -17,8 +17,9 @@ from diag.errors import StorageError, UsageError
 def check(target: Path, inputs: Iterable[Path], *, as_folder: bool, force: bool) -> None:
     """Raises UsageError when nothing may be written to `target`. `force` allows to replace what an export may be."""
     for file in inputs:
-        if os.path.abspath(target) == os.path.abspath(file) or (os.path.exists(target) and _same(target, file)):
-            raise UsageError(f"-o {target} is an input; inputs are never changed. Choose another name.")
+        if os.path.abspath(target) == os.path.abspath(file) or _is_or_holds(target, file):
+            how = "holds" if os.path.isdir(target) else "is"
+            raise UsageError(f"-o {target} {how} an input; inputs are never changed. Choose another name.")
     if not os.path.isdir(target.absolute().parent):
         raise UsageError(f"-o {target}: there is no folder {target.parent}. Make it first, or choose another name.")
     if not os.path.lexists(target):
@@ -31,11 +32,11 @@ def check(target: Path, inputs: Iterable[Path], *, as_folder: bool, force: bool)
         raise UsageError(f"-o {target} exists. Choose another name, or replace it with --force.")
 
 
-def _same(target: Path, file: Path) -> bool:
-    """Whether the target is the input, or a folder that the input lies in."""
+def _is_or_holds(target: Path, file: Path) -> bool:
+    """Whether the target is the input under whatever name, or a folder that the input lies in."""
     try:
         return target.samefile(file) or (target.is_dir() and target.resolve() in file.resolve().parents)
-    except OSError:
+    except OSError:  # no such target
         return False
 
 
