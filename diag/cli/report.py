@@ -76,12 +76,12 @@ def report(
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = AnalysisOptions(window, range_name, thresholds)
     with StatusLine() as status:
-        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds)
+        imports = ImportOptions(
+            keep=output, finish=lambda kept: keep_only(kept, options), use_cache=not no_cache, bounds=bounds
+        )
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)
-    if output is not None:
-        keep_only(output, options)
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:

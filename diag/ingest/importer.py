@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,8 @@ Digests = Mapping[Path, Sequence[str]]
 class ImportOptions:
     keep: Path | None = None
     """Where the user wants the case (-o)."""
+    finish: Callable[[Path], None] = lambda _: None
+    """What is still done to the copy that will lie there, before it gets its name."""
     use_cache: bool = True
     bounds: Bounds = field(default_factory=Bounds)
 
@@ -53,7 +55,7 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
     with opened as case:
         yield case
         if options.keep:
-            copy_whole(case.path, options.keep)
+            copy_whole(case.path, options.keep, options.finish)
 
 
 @contextmanager
@@ -109,7 +111,7 @@ def _whole(case: Case, otherwise: str) -> Iterator[None]:
     with reported(case.path):
         try:
             yield
-        except UsageError:
+        except (UsageError, MemoryError):
             raise
         except Exception as error:
             if _is_damaged(case):
