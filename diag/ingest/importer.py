@@ -30,10 +30,10 @@ Digests = Mapping[Path, Sequence[str]]
 class ImportOptions:
     keep: Path | None = None
     """Where the user wants the case (-o)."""
-    finish: Callable[[Path], None] = lambda _: None
-    """What is still done to the copy that will lie there, before it gets its name."""
     use_cache: bool = True
     bounds: Bounds = field(default_factory=Bounds)
+    finish: Callable[[Path], None] = lambda _: None
+    """What is still done to the case that will be kept, before it gets its name."""
 
 
 @contextmanager

@@ -15,6 +15,8 @@ CONDITIONS = {
     # CUPTI says of device activities: start = end = 0 means that no time could be collected.
     "is_device_work": """({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
+    # ENUM_NSYS_EVENT_CLASS: 31 and 32 mark where the tracing of a process started and finished.
+    "is_os_call": "COALESCE({eventClass}, 27) NOT IN (31, 32)",
 }
 
 METADATA = """
@@ -181,7 +183,7 @@ OS_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE {is_timed}
+     WHERE {is_timed} AND {is_os_call}
 """
 
 SAMPLES = """
