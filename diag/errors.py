@@ -30,6 +30,10 @@ class StorageError(DiagError):
     """The case could not be written: the disk is full, or the folder is read-only."""
 
 
+class OutOfMemory(DiagError):
+    """The process may not have as much memory as its inputs take."""
+
+
 class NothingToTell(DiagError):
     """The inputs were read, but no rule could say anything about them."""
 

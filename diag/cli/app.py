@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
+from diag.cli.memory import as_out_of_memory, check_limit, spare_memory
 from diag.cli.signals import Ending
-from diag.errors import DiagError
+from diag.errors import DiagError, OutOfMemory
 
 
 def main() -> None:
@@ -15,7 +17,9 @@ def main() -> None:
     ending = Ending()
     ending.watch()
     _use_streams_as_they_are()
+    spare_memory()
     try:
+        check_limit()
         from diag.cli.verbs import app  # only now: an interrupt while modules load is an interrupt, too
 
         app()
@@ -24,6 +28,8 @@ def main() -> None:
         if ending.number is not None:
             _say("interrupted; nothing was kept of what was being read.")
             sys.exit(ending.exit_status)
+        if short := as_out_of_memory(error):
+            _end_now(short)
         if not isinstance(error, DiagError):
             raise
         _say(str(error))
@@ -34,6 +40,12 @@ def _say(text: str) -> None:
     from diag.render.escape import one_line
 
     print(f"diag: {one_line(text)}", file=sys.stderr)
+
+
+def _end_now(short: OutOfMemory) -> NoReturn:
+    """Everything is closed and removed by now. What modules do at their end may need memory, too, and crash without."""
+    print(f"diag: {short}", file=sys.stderr, flush=True)
+    os._exit(short.exit_status)
 
 
 def _use_streams_as_they_are() -> None:

@@ -99,7 +99,13 @@ def report(
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = AnalysisOptions(window, range_name, thresholds)
     with StatusLine() as status:
-        imports = ImportOptions(keep=output, use_cache=not no_cache, bounds=bounds, note=note)
+        imports = ImportOptions(
+            keep=output,
+            finish=lambda kept: keep_only(kept, options),
+            use_cache=not no_cache,
+            bounds=bounds,
+            note=note,
+        )
         with open_inputs(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)
@@ -107,8 +113,6 @@ def report(
             earlier = _baseline(baseline, options, replace(imports, keep=None), status)
             margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
             result = replace(result, baseline=compare(result, earlier, str(baseline), margin))
-    if output is not None:
-        keep_only(output, options)
     text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:

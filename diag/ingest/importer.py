@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,8 @@ class ImportOptions:
     bounds: Bounds = field(default_factory=Bounds)
     note: Progress = silent
     """Hears, one sentence at a time, what of a folder is read and what is not."""
+    finish: Callable[[Path], None] = lambda _: None
+    """What is still done to the case that will be kept, before it gets its name."""
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
     with opened as case:
         yield case
         if options.keep:
-            copy_whole(case.path, options.keep)
+            copy_whole(case.path, options.keep, options.finish)
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def _whole(case: Case, otherwise: str) -> Iterator[None]:
     with reported(case.path):
         try:
             yield
-        except UsageError:
+        except (UsageError, MemoryError):
             raise
         except Exception as error:
             if _is_damaged(case):

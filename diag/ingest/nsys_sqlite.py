@@ -272,12 +272,12 @@ class _Import:
 
     # ---- events --------------------------------------------------------------------------------------------------
 
-    def _copy(self, table: str, statement: str, **parts: str) -> int:
-        """Runs a bulk INSERT ... SELECT and returns how many rows it took; those it left out are noted."""
+    def _copy(self, table: str, statement: str, *, wanted: str = "TRUE", **parts: str) -> int:
+        """Runs a bulk INSERT ... SELECT and returns how many rows it took; what it left out of the wanted is noted."""
         if table not in self.export:
             return 0
         taken = self._run(statement, table, **parts)
-        if left_out := self.export.count(table) - taken:
+        if left_out := self.export.count(table, wanted) - taken:
             self.notes.append(nsys.left_out_note(left_out, table))
         return taken
 
@@ -391,7 +391,7 @@ class _Import:
 
     def _copy_host_events(self, capture_types: list[str]) -> None:
         os_stacks = self._copy_stacks(nsys.OS_STACK)
-        os_calls = self._copy(nsys.OS_CALL, sql.OS_CALLS, stack_offset=str(os_stacks))
+        os_calls = self._copy(nsys.OS_CALL, sql.OS_CALLS, wanted="{is_os_call}", stack_offset=str(os_stacks))
         sample_stacks = self._copy_stacks(nsys.SAMPLE_STACK)
         samples = self._copy(nsys.SAMPLE, sql.SAMPLES, stack_offset=str(sample_stacks))
         switches = self._copy(nsys.SCHED, sql.SCHED)

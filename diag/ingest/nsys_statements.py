@@ -19,6 +19,8 @@ CONDITIONS = {
     "is_on_device": "typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}",
     # CUPTI writes all ones where an id does not apply.
     "green": "NULLIF(NULLIF(CAST({greenContextId} AS INTEGER), 0), 0xFFFFFFFF)",
+    # ENUM_NSYS_EVENT_CLASS: 31 and 32 mark where the tracing of a process started and finished.
+    "is_os_call": "COALESCE({eventClass}, 27) NOT IN (31, 32)",
 }
 
 METADATA = """
@@ -307,7 +309,7 @@ OS_CALLS = """
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
       JOIN map_string n ON n.key = {nameId}
-     WHERE {is_timed}
+     WHERE {is_timed} AND {is_os_call}
 """
 
 SAMPLES = """

@@ -212,8 +212,10 @@ class Export:
             labels |= {number: as_text(label) for number, label in rows if isinstance(number, int)}
         return labels
 
-    def count(self, table: str) -> int:
-        return int(self.db.execute(f'SELECT COUNT(*) FROM src."{table}"').fetchone()[0]) if table in self else 0
+    def count(self, table: str, condition: str = "TRUE") -> int:
+        """Rows of a table, or those for which a condition like "{is_timed}" holds; 0 without the table."""
+        sql = self.sql(f"SELECT COUNT(*) FROM src.{{table}} t WHERE {condition}", table)
+        return int(self.db.execute(sql).fetchone()[0]) if table in self else 0
 
 
 def left_out_note(count: int, table: str) -> str:

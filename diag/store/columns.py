@@ -7,6 +7,7 @@ Python's sqlite3 makes an object of every value; ADBC fills Arrow buffers in C a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 BATCH_ROWS = 1 << 16
+
+_OUT_OF_MEMORY = re.compile(r"out of memory|malloc|cannot allocate memory|failed to (re)?allocate", re.IGNORECASE)
+"""As SQLite, Arrow and nanoarrow say it; ADBC passes on nothing but their words."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -55,7 +59,11 @@ def open_query(path: Path, sql: str, *, mode: str = "ro") -> Iterator[pyarrow.Re
             stream, _ = statement.execute_query()
             with pyarrow.RecordBatchReader._import_from_c(stream.address) as reader:
                 yield reader
+    except pyarrow.ArrowMemoryError:
+        raise
     except (Error, pyarrow.ArrowException) as error:
+        if _OUT_OF_MEMORY.search(str(error)):
+            raise MemoryError(str(error)) from error
         raise InputError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 
 

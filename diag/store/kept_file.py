@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from diag.errors import StorageError, UsageError
 from diag.store.case import APPLICATION_ID
+from diag.store.lock import held
 
 _ID_OFFSET = 68
 """Of the application id in the header of an SQLite file, section 1.3 of its file format."""
@@ -41,18 +44,33 @@ def _may_be_replaced(file: Path) -> bool:
     return not head or is_case(head)
 
 
-def copy_whole(source: Path, target: Path) -> None:
-    """Copies through a temporary name, so that `target` is whole or absent. Raises StorageError."""
-    part = target.with_name(f".diag-{os.getpid()}.part")
-    try:
-        with source.open("rb") as original, part.open("xb") as copy:
-            shutil.copyfileobj(original, copy, 1 << 20)
-        os.replace(part, target)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError):
+def copy_whole(source: Path, target: Path, finish: Callable[[Path], None] = lambda _: None) -> None:
+    """Copies under a temporary name, which `finish` may still change, so that `target` is whole or absent.
+
+    What killed processes left beside it is removed on the way. Raises StorageError.
+    """
+    with ExitStack() as stack:
+        try:
+            with _new_part(target.parent, stack) as copy, source.open("rb") as original:
+                shutil.copyfileobj(original, copy, 1 << 20)
+            part = Path(copy.name)
+            finish(part)
+            os.replace(part, target)
+        except OSError as error:
             raise StorageError(
                 f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
             ) from error
-        raise
+
+
+def _new_part(folder: Path, stack: ExitStack) -> BinaryIO:
+    """A new file, held until `stack` ends and then gone; nobody takes it for abandoned, for the folder is locked."""
+    with held(folder, exclusive=True):
+        for abandoned in folder.glob(".diag-*.part*"):
+            with held(abandoned, exclusive=True, wait=False) as free:
+                if free:
+                    abandoned.unlink(missing_ok=True)
+        part = folder / f".diag-{secrets.token_hex(8)}.part"
+        copy = part.open("xb")
+        stack.callback(part.unlink, missing_ok=True)
+        stack.enter_context(held(part))
+    return copy

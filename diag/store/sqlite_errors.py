@@ -21,6 +21,7 @@ _NOT_THE_INPUT = (
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_MISUSE,
+    sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 )
@@ -33,14 +34,16 @@ def let_signals_in(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """An interrupted statement is a KeyboardInterrupt, as SQLite swallows the one that interrupted it, and a full disk
-    is a StorageError about `path`.
+    """An interrupted statement is a KeyboardInterrupt, as SQLite swallows the one that interrupted it, a full disk is
+    a StorageError about `path`, and want of memory, which SQLite may call an I/O error, a MemoryError.
     """
     try:
         yield
     except sqlite3.OperationalError as error:
         if is_interrupt(error):
             raise KeyboardInterrupt from error
+        if _code(error) == sqlite3.SQLITE_IOERR_NOMEM:
+            raise MemoryError(str(error)) from error
         if _is_full(error):
             raise StorageError(
                 f"The disk of {path.absolute().parent} is full. Free some space, or set DIAG_CACHE."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,6 +104,23 @@ def small_export(kernels: int = 40) -> NsysExport:
     gpu.copy(1000 * kernels, 1000 * kernels + 500, 4096)
     main.range("step", 0, 1000 * kernels)
     return export
+
+
+def stuffed_export(folder: Path, rows: int) -> Path:
+    """An export whose import takes a while."""
+    path = small_export().write(folder / "stuffed.sqlite")
+    with closing(sqlite3.connect(path)) as db, db:
+        names = [row[1] for row in db.execute("PRAGMA table_info(CUPTI_ACTIVITY_KIND_KERNEL)")]
+        values = ", ".join(
+            "n.i * 1000" if name == "start" else "n.i * 1000 + 400" if name == "end" else f't."{name}"'
+            for name in names
+        )
+        db.execute(
+            f"""INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+                WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+                SELECT {values} FROM n, (SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1) t"""
+        )
+    return path
 
 
 @pytest.fixture

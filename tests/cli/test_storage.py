@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests import interruptible
-from tests.cli.conftest import DIAG, Command, small_export, snapshot
+from tests.cli.conftest import DIAG, Command, small_export, snapshot, stuffed_export
 
 AS_ROOT = os.geteuid() == 0
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2  # linux/prctl.h, linux/capability.h
@@ -25,23 +25,6 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2  # linux/prctl
 
 def _many(folder: Path, count: int) -> list[Path]:
     return [small_export(40 + i).write(folder / f"{i}.sqlite") for i in range(count)]
-
-
-def _stuffed_export(folder: Path, rows: int) -> Path:
-    """An export whose import takes a while."""
-    path = small_export().write(folder / "stuffed.sqlite")
-    with closing(sqlite3.connect(path)) as db, db:
-        names = [row[1] for row in db.execute("PRAGMA table_info(CUPTI_ACTIVITY_KIND_KERNEL)")]
-        values = ", ".join(
-            "n.i * 1000" if name == "start" else "n.i * 1000 + 400" if name == "end" else f't."{name}"'
-            for name in names
-        )
-        db.execute(
-            f"""INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
-                WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
-                SELECT {values} FROM n, (SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 1) t"""
-        )
-    return path
 
 
 # ---- full disk ---------------------------------------------------------------------------------------------------
@@ -54,7 +37,7 @@ def _limited_to(n_bytes: int) -> None:
 @pytest.mark.parametrize("limit", [0, 30_000, 1_000_000])
 @pytest.mark.parametrize("options", [(), ("--no-cache",)])
 def test_no_room_for_the_case(limit: int, options: tuple[str, ...], diag: Command, tmp_path: Path) -> None:
-    path = _stuffed_export(tmp_path, 60_000)
+    path = stuffed_export(tmp_path, 60_000)
     before = snapshot(tmp_path)
     ran = diag("report", path, *options, preexec_fn=lambda: _limited_to(limit))
     sentence = ran.is_one_sentence(3)
@@ -66,7 +49,7 @@ def test_no_room_for_the_case(limit: int, options: tuple[str, ...], diag: Comman
 
 @pytest.mark.skipif(not AS_ROOT, reason="mounting needs root")
 def test_a_full_file_system(diag: Command, tmp_path: Path) -> None:
-    path = _stuffed_export(tmp_path, 60_000)
+    path = stuffed_export(tmp_path, 60_000)
     small = tmp_path / "small"
     small.mkdir()
     if subprocess.run(
@@ -180,7 +163,7 @@ def _started_import(diag: Command, path: Path) -> subprocess.Popen[bytes]:
 
 
 def test_a_killed_import_leaves_no_case_and_is_tidied_up(diag: Command, tmp_path: Path) -> None:
-    path = _stuffed_export(tmp_path, 600_000)
+    path = stuffed_export(tmp_path, 600_000)
     process = _started_import(diag, path)
     process.kill()
     process.communicate()
@@ -213,7 +196,7 @@ def test_an_interrupted_conversion_ends_its_tool(diag: Command, tmp_path: Path) 
 
 
 def test_an_import_at_work_is_not_tidied_up(diag: Command, tmp_path: Path) -> None:
-    process = _started_import(diag, _stuffed_export(tmp_path, 600_000))
+    process = _started_import(diag, stuffed_export(tmp_path, 600_000))
     diag("report", small_export().write(tmp_path / "small.sqlite")).is_quiet_success()
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -225,7 +208,7 @@ def test_an_import_at_work_is_not_tidied_up(diag: Command, tmp_path: Path) -> No
 def test_an_interrupted_import_ends_soon_and_leaves_nothing(
     number: signal.Signals, diag: Command, tmp_path: Path
 ) -> None:
-    path = _stuffed_export(tmp_path, 600_000)
+    path = stuffed_export(tmp_path, 600_000)
     before = snapshot(tmp_path)
     process = _started_import(diag, path)
     process.send_signal(number)
@@ -242,7 +225,7 @@ def test_an_interrupted_import_ends_soon_and_leaves_nothing(
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_time_is_one_line(diag: Command, tmp_path: Path) -> None:
-    path = _stuffed_export(tmp_path, 100_000)
+    path = stuffed_export(tmp_path, 100_000)
     for step in range(60):
         process = diag.start("report", path)
         time.sleep(0.08 + step * 0.02)
@@ -261,13 +244,16 @@ def test_an_interrupt_at_any_time_is_one_line(diag: Command, tmp_path: Path) -> 
 # ---- several at once -----------------------------------------------------------------------------------------------
 
 
-def test_two_imports_of_one_file_at_once(diag: Command, tmp_path: Path) -> None:
-    path = _stuffed_export(tmp_path, 30_000)
-    with ThreadPoolExecutor() as pool:
-        shown = {ran.is_quiet_success() for ran in pool.map(lambda _: diag("report", path), range(4))}
-    assert len(shown) == 1
+@pytest.mark.parametrize("processes", [2, 6])
+def test_imports_of_one_file_at_once(processes: int, diag: Command, tmp_path: Path) -> None:
+    path, kept = stuffed_export(tmp_path, 30_000), tmp_path / "kept.diag"
+    with ThreadPoolExecutor(processes) as pool:
+        runs = list(pool.map(lambda _: diag("report", path, "-o", kept), range(processes)))
+    (shown,) = {ran.is_quiet_success() for ran in runs}
     assert len(diag.cases()) == 1
     assert not diag.leftovers()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["kept.diag", "stuffed.sqlite"]
+    assert diag("report", kept).is_quiet_success() == shown
 
 
 def test_many_imports_in_a_cache_without_room(diag: Command, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     trace.write_text(json.dumps(samples.kineto_document()))
     export = samples.nsys_export().write(folder / "report.sqlite")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(RangeWriter.__init__.__kwdefaults__, "row_limit", 10)
+        patched.setitem(RangeWriter.__init__.__kwdefaults__ or {}, "row_limit", 10)
         columns = _kept(export, folder / "columns.diag")
     reported = _kept(export, folder / "reported.diag", with_report=True)
     nsys, kineto = _kept(export, folder / "nsys.diag"), _kept(trace, folder / "kineto.diag")
