@@ -9,7 +9,7 @@ import pytest
 
 from diag.rules import engine
 from diag.rules.engine import SUBJECTS
-from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.finding import SEVERITIES, CannotTell, Clear, Finding
 from tests.rules.asking import Analyse, Ask, ThreeCases, only_finding
 
 UNITS = {"ns", "bytes", "bytes/s", "share", "count", "text"}
@@ -112,7 +112,7 @@ def test_overlaps_are_mutual_and_on_the_same_time(report_on: Analyse) -> None:
     assert by_rule["kernels.hot"].id not in report.overlaps[idle.id]
 
 
-def test_findings_are_ranked_by_what_can_be_won(report_on: Analyse) -> None:
+def test_findings_are_ranked_by_severity_and_then_by_what_can_be_won(report_on: Analyse) -> None:
     for cases in CASES.values():
-        won = [finding.recoverable_ns or 0 for finding in report_on(cases.fires()).findings]
-        assert won == sorted(won, reverse=True)
+        ranked = [(f.severity, f.recoverable_share) for f in report_on(cases.fires()).findings]
+        assert ranked == sorted(ranked, key=lambda pair: (-SEVERITIES.index(pair[0]), -pair[1]))
