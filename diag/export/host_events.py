@@ -45,9 +45,18 @@ def _rows_by_thread(
     position = {thread["id"]: number for number, thread in enumerate(threads)}
     for thread_id, of_thread in groupby(rows, key=itemgetter(0)):
         thread = threads[position[thread_id]]
-        name = f"{thread['name'] or 'thread'} {thread['tid']}: {title}"
         group = picture.group("process", thread["process_id"])
+        name = f"{_thread_name(thread['name'], thread['tid'])}: {title}"
         yield Rows(picture, group, name, Nesting, 10 * position[thread_id] + place), of_thread
+
+
+def _thread_name(name: str | None, tid: int) -> str:
+    """
+    >>> _thread_name(None, 101), _thread_name("loader", 101), _thread_name("thread 101 (python)", 101)
+    ('thread 101', 'loader 101', 'thread 101 (python)')
+    """
+    text = name or "thread"
+    return text if str(tid) in text else f"{text} {tid}"
 
 
 def call_events(picture: Picture, axis: Axis, tracks: CallTracks) -> Iterator[str]:

@@ -88,15 +88,21 @@ def _events(picture: Picture, axis: Axis, findings: Sequence[Finding]) -> Iterat
 
 def _groups(picture: Picture, axis: Axis) -> Iterator[str]:
     """Names of the devices that each process used, then of the processes."""
-    source = axis.source
-    name = _path(source).rpartition("/")[2] if source.rank is None else f"rank {source.rank}"
-    where = f", {name}" if len(picture.case.sources) > 1 else ""
+    where = _where(picture, axis)
     for row in picture.case.rows(sql.DEVICES, axis.parameters):
         hardware = f" {row['hardware']}" if row["hardware"] else ""
         name = f"GPU {row['device']}{hardware}, pid {row['pid']}{where}"
         yield picture.begin_group(name, "device", row["process_id"], row["device"])
     for row in picture.case.rows(sql.PROCESSES, axis.parameters):
         yield picture.begin_group(f"{row['name'] or 'process'}, pid {row['pid']}{where}", "process", row["id"])
+
+
+def _where(picture: Picture, axis: Axis) -> str:
+    """Which of several sources; nothing where there is one."""
+    if len(picture.case.sources) == 1:
+        return ""
+    rank = axis.source.rank
+    return f", {_path(axis.source).rpartition('/')[2]}" if rank is None else f", rank {rank}"
 
 
 def _counters(picture: Picture, axis: Axis) -> Iterator[str]:
@@ -106,7 +112,8 @@ def _counters(picture: Picture, axis: Axis) -> Iterator[str]:
     cursor = picture.case.db.execute(sql.COUNTERS, axis.parameters)
     for device, of_device in groupby(cursor, key=itemgetter(0)):
         key = ("counters", axis.source.id, device)
-        yield picture.begin_group("Counters" if device is None else f"Counters of GPU {device}", *key)
+        name = "Counters" if device is None else f"Counters of GPU {device}"
+        yield picture.begin_group(name + _where(picture, axis), *key)
         for _, name_id, time_ns, value in of_device:
             if value is not None and math.isfinite(value):
                 yield counter(picture.group(*key), picture.name(name_id), axis.at(time_ns), json.dumps(value))
