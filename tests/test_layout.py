@@ -15,21 +15,25 @@ ROOT = Path(__file__).parents[1]
 LINKED = ("kernels", "probes", "rules", "tui")
 """Folders of the root that are imported through a link in diag/."""
 
+OUTERMOST = {"render", "export", "doctor", "tui", "cli"}
+"""What shows or writes, and is known to nothing below it."""
+
 MAY_NOT_IMPORT = {
-    "store": {"timeline", "model", "ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
-    "model": {"store", "timeline", "ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
-    "timeline": {"ingest", "rules", "render", "tui", "cli", "collect", "probes", "kernels"},
-    "ingest": {"rules", "render", "tui", "cli", "collect", "probes", "kernels"},
-    "rules": {"ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "export": {"ingest", "render", "tui", "cli", "collect", "probes", "kernels"},
+    "store": OUTERMOST | {"timeline", "model", "ingest", "rules", "collect", "probes", "kernels"},
+    "model": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes", "kernels"},
+    "timeline": OUTERMOST | {"ingest", "rules", "collect", "probes", "kernels"},
+    "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
+    "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
+    "export": {"ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
     "doctor": {"rules", "render", "export", "tui", "cli", "collect", "probes", "kernels"},
     "render": {"ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
     "tui": {"cli", "probes", "kernels"},
-    "collect": {"rules", "render", "tui", "cli"},
-    "probes": {"ingest", "rules", "render", "tui", "cli"},
-    "kernels": {"store", "timeline", "ingest", "rules", "render", "tui", "cli", "collect", "probes"},
+    "collect": OUTERMOST | {"rules"},
+    "probes": OUTERMOST | {"ingest", "rules"},
+    "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → rules → timeline, model → store; ingest → store; collectors and probes know no rules."""
+"""cli, tui, render, export → rules → timeline, model → store; doctor → ingest → store; collectors and probes know no
+rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

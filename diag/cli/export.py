@@ -12,7 +12,7 @@ from diag.cli.terminal import StatusLine, note, write
 from diag.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from diag.export.axis import Part
     from diag.export.table import Table
@@ -62,7 +62,7 @@ def export(
 
     Example: diag export run.diag -o kernels.csv --format csv --table gpu_op
     """
-    from diag.export import axis, target
+    from diag.export import axis, tables, target
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
@@ -87,9 +87,10 @@ def export(
         if is_trace:
             _trace(case, parts, window, output, status)
         elif table is not None:
-            _table(_made(case, table, parts, window, as_stored=as_stored), output, output_format)
+            made = tables.one_table(case, parts, window, table, as_stored=as_stored)
+            _table(made, output, output_format)
         else:
-            _tables(case, parts, window, output, output_format, status, as_stored=as_stored)
+            _folder(tables.all_tables(case, parts, window, as_stored=as_stored), output, output_format, status)
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
@@ -102,50 +103,29 @@ def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Pa
     _text(trace_of(case, parts, findings), output)
 
 
-def _made(case: Case, name: str, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Table:
-    """A table of the case, or of what the rules say of this part of it."""
-    from diag.export import findings, tables
-    from diag.rules.analysis import AnalysisOptions
-    from diag.rules.stored import report_of
-
-    if name in findings.TABLES and not as_stored:
-        return findings.TABLES[name](report_of(case, AnalysisOptions(window)).findings)
-    return tables.table_of(case, name, parts, as_stored=as_stored)
-
-
 def _table(table: Table, output: Path, output_format: ExportFormat) -> None:
-    from diag.export import target
     from diag.export.table import csv_text, write_parquet
+    from diag.export.target import whole_file
 
     if output_format is ExportFormat.CSV:
         _text(csv_text(table), output)
         return
-    with target.whole_file(output) as part:
+    with whole_file(output) as part:
         write_parquet(table, part)
 
 
-def _tables(
-    case: Case,
-    parts: Mapping[int, Part],
-    window: str | None,
-    output: Path,
-    output_format: ExportFormat,
-    status: StatusLine,
-    *,
-    as_stored: bool,
-) -> None:
-    from diag.export import findings, tables, target
+def _folder(tables: Iterable[Table], output: Path, output_format: ExportFormat, status: StatusLine) -> None:
     from diag.export.table import write_csv, write_parquet
+    from diag.export.target import whole_folder
 
     write_table = write_csv if output_format is ExportFormat.CSV else write_parquet
-    with target.whole_folder(output) as folder:
-        for name in [*tables.tables_with_rows(case), *findings.TABLES]:
-            status(f"writing {name}")
-            table = _made(case, name, parts, window, as_stored=as_stored and name not in findings.TABLES)
-            write_table(table, folder / f"{name}.{output_format.value}")
+    with whole_folder(output) as folder:
+        for table in tables:
+            status(f"writing {table.name}")
+            write_table(table, folder / f"{table.name}.{output_format.value}")
 
 
-def _text(pieces: Iterator[str], output: Path) -> None:
+def _text(pieces: Iterable[str], output: Path) -> None:
     """To a file that is whole or absent, compressed when its name says so, or to standard output."""
     from diag.export import target
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from diag.errors import UsageError
 from diag.model import units
 from diag.rules.analysis import parse_window
-from diag.store.case import Case
+from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
 
@@ -42,6 +42,23 @@ def parts(case: Case, window: str | None) -> Mapping[int, Part]:
     if start_ns >= longest_ns:
         raise UsageError(f"--window {window} holds nothing: the trace is {units.time(longest_ns)} long.")
     return {source_id: Part(first + start_ns, first + end_ns) for source_id, (first, _) in spans.items()}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One source, the part of it that is drawn, and where on the axis of the picture."""
+
+    source: Source
+    part: Part
+    start_ns: int  # 0 of the axis, on the source's clock
+    span: tuple[int, int]  # first and last time on the source's clock
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        return {"source": self.source.id, "from": self.part.start_ns, "until": self.part.end_ns}
+
+    def at(self, time_ns: int) -> int:
+        return time_ns - self.start_ns
 
 
 def origins(spans: Mapping[int, tuple[int, int]], offsets: Mapping[int, int]) -> Mapping[int, int]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from diag.errors import UsageError
+from diag.export import findings
 from diag.export.axis import Part
 from diag.export.table import Row, Table
+from diag.rules.analysis import AnalysisOptions
+from diag.rules.stored import report_of
 from diag.store import resolved
 from diag.store.case import Case
 from diag.timeline.ranges import KINDS, OPEN_NS, load_ranges
@@ -25,6 +28,23 @@ def tables_with_rows(case: Case) -> list[str]:
         if not name.startswith("sqlite_") and case.value(f'SELECT 1 FROM "{name}" LIMIT 1')
     )
     return sorted({*filled, *(["cpu_range"] if _sources_with_columns(case) else [])})
+
+
+def all_tables(case: Case, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Iterator[Table]:
+    """Those with rows, then what the rules say of this part of the case."""
+    for name in tables_with_rows(case):
+        yield table_of(case, name, parts, as_stored=as_stored)
+    for name in findings.TABLES:
+        yield one_table(case, parts, window, name)
+
+
+def one_table(
+    case: Case, parts: Mapping[int, Part], window: str | None, name: str, *, as_stored: bool = False
+) -> Table:
+    """A table of the case by its name; `finding` and `evidence` are about this part of it and no other."""
+    if name in findings.TABLES and not as_stored:
+        return findings.TABLES[name](report_of(case, AnalysisOptions(window)).findings)
+    return table_of(case, name, parts, as_stored=as_stored)
 
 
 def table_of(case: Case, name: str, parts: Mapping[int, Part], *, as_stored: bool = False) -> Table:
