@@ -114,7 +114,7 @@ _REPORTED = {
 
 
 def _as_reported(limits: SmLimits, facts: Mapping[str, Any]) -> SmLimits:
-    told = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
+    told: dict[str, Any] = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
     return replace(limits, **{field: value for field, value in told.items() if value is not None})
 
 
