@@ -114,12 +114,8 @@ _REPORTED = {
 
 
 def _as_reported(limits: SmLimits, facts: Mapping[str, Any]) -> SmLimits:
-    told = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
-    return replace(limits, **_known(told))
-
-
-def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in facts.items() if value is not None}
+    told: dict[str, Any] = {field: _plausible(facts.get(column)) for field, column in _REPORTED.items()}
+    return replace(limits, **{field: value for field, value in told.items() if value is not None})
 
 
 def _plausible(value: int | None) -> int | None:
