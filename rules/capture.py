@@ -14,7 +14,8 @@ from diag.rules.finding import Answer, Clear, Evidence, Finding, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.trace import Overhead, Trace
+from diag.timeline.overhead import Overhead
+from diag.timeline.trace import Trace
 
 _LOST = re.compile(
     r"not all (.+?) events might have been collected|^(.*(?:dropped|lost).*)", re.IGNORECASE | re.MULTILINE

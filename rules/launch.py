@@ -14,7 +14,6 @@ from diag.rules.pacing import too_few
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
-from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
 
 
@@ -91,14 +90,18 @@ def back_pressure(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     Refute    Delay the host a little (a microsecond per launch): if the run gets slower, it was not ahead.
     """
     launches = pacing.launches_of(device)
-    starts_ns, ends_ns = trace.overhead_rows(device.process_id, "command buffer full")
+    reported = trace.overhead_of(device.process_id, "command buffer full")
     queued = float(launches.was_queued.mean()) if len(launches) else 0.0
     # The rows are those of the process: on a device where nothing queues they speak of another one.
-    n_full = int((device.window.measure_within(starts_ns, ends_ns) > 0).sum()) if queued >= LEAST_QUEUED else 0
+    n_full = (
+        int((device.window.measure_within(reported.start_ns, reported.end_ns) > 0).sum())
+        if queued >= LEAST_QUEUED
+        else 0
+    )
     if len(launches) < FEWEST_OPERATIONS and not n_full:
         yield CannotTell(subject_of(device), too_few(launches))
         return
-    full = Intervals.union_of(starts_ns, ends_ns) & device.window
+    full = reported.union() & device.window
     late = device.share(trace.idle_of(device).host_late)
     if late >= limits["late_share"] or (not n_full and queued < limits["queued_share"]):
         yield Clear(subject_of(device))

@@ -148,12 +148,17 @@ def _one_time_work(trace: Trace, waiting: Mapping[int, Intervals]) -> Mapping[_W
     return found
 
 
+def _reported(trace: Trace, thread: HostThread, *kinds: str) -> Intervals:
+    """Time that the driver said it spent on a thread."""
+    overhead = trace.overhead_of(thread.process_id, *kinds)
+    return overhead.union(overhead.thread_id == thread.thread_id)
+
+
 def _work_of(trace: Trace, thread: HostThread) -> Mapping[_Work, Intervals]:
     compiling = thread.ranges.select(where_named(any_compiler(), thread.ranges.name_id, thread.names))
     return {
-        _LOADING: _inside(thread, _LOADING_CALL)
-        | trace.overhead_on(thread.thread_id, "module loading", "lazy loading"),
-        _JIT: _inside(thread, _COMPILING_CALL) | trace.overhead_on(thread.thread_id, "jit"),
+        _LOADING: _inside(thread, _LOADING_CALL) | _reported(trace, thread, "module loading", "lazy loading"),
+        _JIT: _inside(thread, _COMPILING_CALL) | _reported(trace, thread, "jit"),
         _GRAPHS: _inside(thread, MAKES_INSTANCE) | capturing(thread.calls, thread.names),
         **{_of(compiler): _in_ranges(compiling, compiler.ranges, thread.names) for compiler in compilers()},
     }

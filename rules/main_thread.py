@@ -36,7 +36,7 @@ def main_thread(trace: Trace) -> MainThread | None:
         window = window & trace.scope
     if not window:
         return None
-    pid, _ = trace.process_of(thread.thread_id)
+    pid = trace.process_of(thread.thread_id).pid
     return MainThread(thread, window, Subject(trace.source.id, process=pid, window=window.span))
 
 

@@ -74,7 +74,7 @@ def ranges(trace: Trace, thread_id: int, *, like_name: int | None = None) -> str
     """The ranges of a thread, or those of the same pattern as a name; None where the case keeps columns, not rows."""
     if any(trace.case.value(_HAS_COLUMNS, (source.id,)) for source in trace.sources):
         return None
-    rows = ", ".join(f"({source:d}, {thread:d})" for source, thread in trace.recorded_as(thread_id))
+    rows = ", ".join(f"({source:d}, {thread:d})" for source, thread in trace.recorded.recorded_as(thread_id))
     shift = f" + s.clock_offset_ns - {trace.source.clock_offset_ns:d}" if len(trace.sources) > 1 else ""
     same = "" if like_name is None else f"AND n.pattern = (SELECT pattern FROM name WHERE id = {like_name:d}) "
     return (

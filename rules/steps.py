@@ -65,7 +65,7 @@ def _inner(steps: Steps, scope: Intervals | None) -> Steps:
 
 
 def _judge(trace: Trace, steps: Steps, limits: Limits) -> Answer:
-    pid, _ = trace.process_of(steps.thread_id)
+    pid = trace.process_of(steps.thread_id).pid
     window = (int(steps.start_ns[0]), int(steps.end_ns[-1]))
     subject = Subject(trace.source.id, process=pid, range=steps.pattern, window=window)
     median_ns = float(np.median(steps.duration_ns))

@@ -48,7 +48,7 @@ def _same_process(leader: Trace, guest: Trace) -> bool:
 
 
 def _pids(trace: Trace) -> set[int]:
-    return {trace.pid_of(thread.process_id) for thread in trace.thread_rows()}
+    return {trace.recorded.pid_of(thread) for thread in trace.recorded.threads}
 
 
 def _overlap(leader: Trace, guest: Trace) -> bool:
@@ -129,7 +129,7 @@ def _ranges(trace: Trace, numbers: _Numbers) -> Events:
     for thread in trace.threads.values():
         ranges = thread.ranges.select(thread.ranges.end_ns != OPEN_NS)
         names, at = np.unique(ranges.name_id, return_inverse=True)
-        keys = [numbers[trace.pid_of(thread.process_id), thread.tid, trace.patterns[i]] for i in names.tolist()]
+        keys = [numbers[trace.process_of(thread.thread_id).pid, thread.tid, trace.patterns[i]] for i in names.tolist()]
         parts.append(Events(np.array(keys, np.int64)[at], ranges.start_ns, ranges.end_ns))
     return _together(parts)
 

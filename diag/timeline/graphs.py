@@ -7,14 +7,15 @@ launch is one row of kind 'graph', or nothing was recorded of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.store.case import Case
 from diag.timeline.device import DeviceTimeline
-from diag.timeline.gpu_work import Calls, Column
+from diag.timeline.gpu_work import NONE, Calls, Column, GpuOps
 from diag.timeline.intervals import Intervals, Times
 from diag.timeline.naming import where_named
 from diag.timeline.repeats import one_number
@@ -83,3 +84,28 @@ def capturing(calls: Calls, names: Mapping[int, str]) -> Intervals:
     ended_by = np.searchsorted(end, begin)
     ended = ended_by < len(end)
     return Intervals.union_of(begin[ended], end[ended_by[ended]])
+
+
+def unrecorded_launches(case: Case, calls: Calls, ops: Iterable[GpuOps]) -> Calls:
+    """Those of a process' calls that launched a graph of which none of its operations was recorded, on any device.
+
+    Not those that failed or that put their graph into another one that is being captured, for they ran nothing.
+    """
+    launches = calls.select(where_named(GRAPH_LAUNCH, calls.name_id, case.names) & (calls.correlation != NONE))
+    if not len(launches):
+        return launches
+    failed = [number for (number,) in case.db.execute(_FAILED_CALLS, (int(launches.process_id[0]),))]
+    known = np.concatenate([np.array(failed, np.int64), *(part.correlation for part in ops)])
+    launches = launches.select(~np.isin(launches.correlation, known))
+    for thread_id in np.unique(launches.thread_id).tolist():
+        captured = capturing(calls.select(calls.thread_id == thread_id), case.names).contains(launches.start_ns)
+        launches = launches.select(~(captured & (launches.thread_id == thread_id)))
+    _, first = np.unique(launches.correlation, return_index=True)  # of nested calls of one launch the outermost
+    return launches.select(np.sort(first))
+
+
+_FAILED_CALLS = """
+    SELECT a.correlation
+      FROM api_call a JOIN thread t ON t.id = a.thread_id
+     WHERE t.process_id = ? AND a.status <> 0 AND a.correlation IS NOT NULL
+"""

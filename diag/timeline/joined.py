@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from diag.store.case import Case, Source
 from diag.timeline import nesting
-from diag.timeline.host import Index
 from diag.timeline.ranges import OPEN_NS, Ranges
-from diag.timeline.trace import ThreadRow, Trace
+from diag.timeline.recordings import Recordings, Rows, ThreadRow
+from diag.timeline.trace import Trace
 
 RANGE_FACTS = ("nvtx", "operator", "python", "annotation", "shapes")
 HOST_FACTS = (*RANGE_FACTS, "os_call", "sched", "cpu_sample")
@@ -35,79 +35,79 @@ def traces_of(case: Case) -> list[Trace]:
             guests.setdefault(source.joined_to, []).append(source)
     leaders = [source for source in case.sources if source.joined_to is None]
     return [
-        JoinedTrace(case, source, guests[source.id]) if source.id in guests else Trace(case, source)
+        Trace(case, source, recorded=JoinedRecordings(case, source, guests[source.id]) if source.id in guests else None)
         for source in leaders
     ]
 
 
-class JoinedTrace(Trace):
-    """The timeline of a leader source with what its guests add."""
+class JoinedRecordings(Recordings):
+    """What a leader source recorded, with what its guests add."""
 
     def __init__(self, case: Case, source: Source, guests: Sequence[Source]) -> None:
         super().__init__(case, replace(source, capabilities=_together(source, guests)))
-        self._own = Trace(case, source)
-        self._guests = [_Guest.of(self._own, Trace(case, guest)) for guest in guests]
+        self._own = Recordings(case, source)
+        self._guests = [_Guest.of(self._own, Recordings(case, guest)) for guest in guests]
 
     @property
     def sources(self) -> Sequence[Source]:
-        return [self.source, *(guest.trace.source for guest in self._guests)]
+        return [self.source, *(guest.recorded.source for guest in self._guests)]
 
     @property
     def clock_error_ns(self) -> int:
-        return max(guest.trace.source.clock_error_ns or 0 for guest in self._guests)
+        return max(guest.recorded.source.clock_error_ns or 0 for guest in self._guests)
 
     def recorded_as(self, thread_id: int) -> Sequence[tuple[int, int]]:
-        there = [(guest.trace.source.id, i) for guest in self._guests for i in guest.known_as(thread_id)]
+        there = [(guest.recorded.source.id, i) for guest in self._guests for i in guest.known_as(thread_id)]
         return [(self.source.id, thread_id), *there]
 
     @cached_property
     def ranges(self) -> Ranges:
         own = self._own.ranges
-        parts = [own, *(_without_twins(guest.ranges(), own, self.patterns) for guest in self._guests)]
+        parts = [own, *(_without_twins(guest.ranges(), own, self.case.patterns) for guest in self._guests)]
         ranges = Ranges(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Ranges)))
         return ranges.select(nesting.nesting_order(ranges.thread_id, ranges.start_ns, ranges.end_ns))
 
-    def thread_rows(self) -> Sequence[ThreadRow]:
-        return [*super().thread_rows(), *(row for guest in self._guests for row in guest.threads_of_its_own())]
+    @cached_property
+    def threads(self) -> Sequence[ThreadRow]:
+        return [*self._own.threads, *(row for guest in self._guests for row in guest.threads_of_its_own())]
 
     @cached_property
-    def _os_calls(self) -> dict[str, Index]:
-        return self._recorded("os_call", lambda trace: trace._os_calls)
+    def os_calls(self) -> Rows:
+        return self._most_of("os_call", lambda recorded: recorded.os_calls)
 
     @cached_property
-    def _switches(self) -> dict[str, Index]:
-        return self._recorded("sched", lambda trace: trace._switches)
+    def switches(self) -> Rows:
+        return self._most_of("sched", lambda recorded: recorded.switches)
 
     @cached_property
-    def _samples(self) -> dict[str, Index]:
-        return self._recorded("cpu_sample", lambda trace: trace._samples)
+    def samples(self) -> Rows:
+        return self._most_of("cpu_sample", lambda recorded: recorded.samples)
 
-    def _recorded(self, fact: str, rows: Callable[[Trace], dict[str, Index]]) -> dict[str, Index]:
+    def _most_of(self, fact: str, rows: Callable[[Recordings], Rows]) -> Rows:
         """The leader's own rows, or those of the guest that recorded most where the leader recorded none."""
-        recorders = [guest for guest in self._guests if guest.trace.source.has(fact)]
+        recorders = [guest for guest in self._guests if guest.recorded.source.has(fact)]
         if self._own.source.has(fact) or not recorders:
             return rows(self._own)
-        most = max(recorders, key=lambda guest: guest.trace.source.capabilities[fact] or 0)
-        return most.on_the_axis(rows(most.trace))
+        most = max(recorders, key=lambda guest: guest.recorded.source.capabilities[fact] or 0)
+        return most.on_the_axis(rows(most.recorded))
 
 
 @dataclass(frozen=True, eq=False)
 class _Guest:
-    trace: Trace
+    recorded: Recordings
     shift_ns: int  # from its clock to the leader's
     leading_thread: Mapping[int, int]  # by its own thread ids; threads that the leader lacks keep theirs
     leading_process: Mapping[int, int]
 
     @classmethod
-    def of(cls, leader: Trace, guest: Trace) -> _Guest:
-        threads = {(leader.pid_of(row.process_id), row.tid): row.id for row in leader.thread_rows()}
-        processes = {leader.pid_of(row.process_id): row.process_id for row in leader.thread_rows()}
-        rows = guest.thread_rows()
+    def of(cls, leader: Recordings, guest: Recordings) -> _Guest:
+        threads = {(leader.pid_of(row), row.tid): row.id for row in leader.threads}
+        processes = {leader.pid_of(row): row.process_id for row in leader.threads}
         return cls(
             guest,
             guest.source.clock_offset_ns - leader.source.clock_offset_ns,
-            {row.id: threads.get((guest.pid_of(row.process_id), row.tid), row.id) for row in rows},
-            {row.process_id: processes.get(guest.pid_of(row.process_id), row.process_id) for row in rows},
+            {row.id: threads.get((guest.pid_of(row), row.tid), row.id) for row in guest.threads},
+            {row.process_id: processes.get(guest.pid_of(row), row.process_id) for row in guest.threads},
         )
 
     def known_as(self, leading_thread: int) -> list[int]:
@@ -116,17 +116,17 @@ class _Guest:
     def threads_of_its_own(self) -> list[ThreadRow]:
         return [
             replace(row, process_id=self.leading_process[row.process_id])
-            for row in self.trace.thread_rows()
+            for row in self.recorded.threads
             if self.leading_thread[row.id] == row.id
         ]
 
     def ranges(self) -> Ranges:
-        own = self.trace.ranges
+        own = self.recorded.ranges
         end_ns = np.where(own.end_ns == OPEN_NS, OPEN_NS, own.end_ns + self.shift_ns)
         threads = self._threads(own.thread_id).astype(own.thread_id.dtype)
         return replace(own, thread_id=threads, start_ns=own.start_ns + self.shift_ns, end_ns=end_ns)
 
-    def on_the_axis(self, rows: dict[str, Index]) -> dict[str, Index]:
+    def on_the_axis(self, rows: Rows) -> Rows:
         """The rows with the leader's thread ids and times, by thread and time again."""
         moved = {name: column + self.shift_ns if name.endswith("_ns") else column for name, column in rows.items()}
         moved["thread_id"] = self._threads(rows["thread_id"])

@@ -15,7 +15,9 @@ import numpy as np
 from diag.timeline import gpu_work
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.gpu_work import GpuOps
-from diag.timeline.intervals import Intervals, Times
+from diag.timeline.intervals import Intervals
+from diag.timeline.naming import where_named
+from diag.timeline.overhead import Overhead
 
 ONE_TIME_CALL = re.compile(
     r"^(cu|cuda|hip)(Init|CtxCreate|DevicePrimaryCtxRetain|SetDevice|ModuleLoad|ModuleGetFunction|LibraryLoad|"
@@ -44,13 +46,16 @@ class Startup:
         return cls(Intervals.empty(), device.window, is_told)
 
 
-def find_startup(device: DeviceTimeline, one_time_starts_ns: Times, one_time_ends_ns: Times) -> Startup:
-    """Startup ends with the last one-time work of the process that began before the device's work repeats."""
-    if not len(device.all_ops):
-        return Startup.none(device, is_told=False)
-    early = one_time_starts_ns <= _repeats_from_ns(device.all_ops)
+def find_startup(device: DeviceTimeline, reported: Overhead) -> Startup:
+    """Startup ends with the last one-time work of the process that began before the device's work repeats.
+
+    One-time work are calls, and what the driver `reported` (rows of ONE_TIME_OVERHEAD).
+    """
+    calls = device.calls.select(where_named(ONE_TIME_CALL, device.calls.name_id, device.names))
+    starts_ns = np.concatenate((calls.start_ns, reported.start_ns))
+    ends_ns = np.concatenate((calls.end_ns, reported.end_ns))
     first_ns = int(device.all_ops.start_ns[0])
-    end_ns = int(one_time_ends_ns[early].max(initial=first_ns))
+    end_ns = int(ends_ns[starts_ns <= _repeats_from_ns(device.all_ops)].max(initial=first_ns))
     after = device.all_ops.select(device.all_ops.start_ns >= end_ns)
     if not _repeats(after):
         return Startup.none(device, is_told=False)

@@ -16,7 +16,7 @@ from diag.rules import queries
 from diag.rules.analysis import analyse
 from diag.rules.report import Report
 from diag.store.case import Case
-from diag.timeline.joined import JoinedTrace, traces_of
+from diag.timeline.joined import JoinedRecordings, traces_of
 from tests.builders.nsys_export import NsysExport
 from tests.builders.pairs import EPOCH_NS, TorchTrace, late_launches, starts_of_steps
 from tests.rules.asking import figures
@@ -110,7 +110,7 @@ def test_threads_that_only_one_input_knows_are_kept(tmp_path: Path) -> None:
         (joined,) = traces_of(case)
         assert sorted(thread.tid for thread in joined.threads.values()) == [100, 777]
         other = next(thread for thread in joined.threads.values() if thread.tid == 777)
-        assert joined.process_of(other.thread_id)[0] == 100
+        assert joined.process_of(other.thread_id).pid == 100
         assert other.ranges.start_ns.tolist() == [0]
 
 
@@ -127,7 +127,7 @@ def test_the_host_is_the_input_with_the_gpu_work(tmp_path: Path) -> None:
         main.os_call("read", start + 60_000, start + 90_000)
     with opened(tmp_path, export, trace) as case:
         (joined,) = traces_of(case)
-        assert isinstance(joined, JoinedTrace)
+        assert isinstance(joined.recorded, JoinedRecordings)
         assert joined.source.kind == "kineto"
         assert joined.source.captured("os_call")
         (thread,) = joined.threads.values()
