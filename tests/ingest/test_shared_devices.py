@@ -112,3 +112,43 @@ def test_green_contexts_are_told(tmp_path: Path) -> None:
         assert case.db.execute("SELECT green_context FROM gpu_op ORDER BY id").fetchall() == [(3,), (None,)]
         assert case.db.execute("SELECT is_green, parent_context FROM context").fetchall() == [(1, 9)]
         assert case.notes(1)[0].startswith("1 GPU operations ran in green contexts")
+
+
+ODD_VALUES = ("'text'", "1e300", "9223372036854775807")
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT.streamId", "CUPTI_ACTIVITY_KIND_CUDA_EVENT.eventId",
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT.eventSyncId", "CUPTI_ACTIVITY_KIND_CUDA_EVENT.correlationId",
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT.timestamp", "CUPTI_ACTIVITY_KIND_CUDA_EVENT.deviceId",
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.eventId", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.eventSyncId",
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.streamId", "CUPTI_ACTIVITY_KIND_KERNEL.greenContextId",
+        "CUPTI_ACTIVITY_KIND_KERNEL.streamId", "CUPTI_ACTIVITY_KIND_KERNEL.contextId",
+        "NVTX_EVENTS.binaryData", "NVTX_EVENTS.category", "NVTX_EVENTS.jsonText", "NVTX_EVENTS.domainId",
+        "NVTX_PAYLOAD_SCHEMA_ENTRIES.offset", "NVTX_PAYLOAD_SCHEMA_ENTRIES.type",
+        "NVTX_PAYLOAD_SCHEMA_ENTRIES.schemaId", "NVTX_PAYLOAD_SCHEMA_ENTRIES.name",
+        "TARGET_INFO_CUDA_STREAM.priority", "TARGET_INFO_CUDA_STREAM.flag",
+        "TARGET_INFO_CUDA_CONTEXT_INFO.parentContextId", "TARGET_INFO_GPU.uuid", "TARGET_INFO_GPU.name",
+    ],
+)  # fmt: skip
+def test_odd_values_do_no_harm(place: str, value: str, tmp_path: Path) -> None:
+    table, column = place.split(".")
+    export = two_devices()
+    main = export.process(100).thread()
+    gpu = main.process.gpu()
+    gpu.describe_context()
+    gpu.describe_stream(20, priority=-1)
+    gpu.record(1, 7, main.call("cudaEventRecord_v3020", 5, 6), eventSyncId=3, timestamp=50)
+    gpu.sync("Stream wait sync", 7, 8, main.call("wait", 7, 8), streamId=20, eventId=1, eventSyncId=3)
+    main.launch(gpu, called=9, start=65, end=70, name="ncclDevKernel", streamId=20)
+    main.category(1, "io")
+    main.range("ncclAllReduce", 0, 5, domain=1, category=1, binaryData=bytes(48))
+    entry = {"domainId": 1, "schemaId": 2, "idx": 0, "type": 18, "name": "NCCL communicator ID"}
+    export.insert("NVTX_PAYLOAD_SCHEMA_ENTRIES", **entry)
+    export.then(f'UPDATE "{table}" SET "{column}" = {value}')
+    with imported(export, tmp_path) as case:
+        assert len(analyse(case).devices) in (1, 2)
+        case.db.execute("SELECT * FROM dependency").fetchall()
