@@ -90,7 +90,9 @@ def export(
             made = tables.one_table(case, parts, window, table, as_stored=as_stored)
             _table(made, output, output_format)
         else:
-            _folder(tables.all_tables(case, parts, window, as_stored=as_stored), output, output_format, status)
+            stale = [f"{name}.{output_format.value}" for name in case.tables]
+            every = tables.all_tables(case, parts, window, as_stored=as_stored)
+            _folder(every, output, stale, output_format, status)
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
@@ -114,12 +116,14 @@ def _table(table: Table, output: Path, output_format: ExportFormat) -> None:
         write_parquet(table, part)
 
 
-def _folder(tables: Iterable[Table], output: Path, output_format: ExportFormat, status: StatusLine) -> None:
+def _folder(
+    tables: Iterable[Table], output: Path, stale: Iterable[str], output_format: ExportFormat, status: StatusLine
+) -> None:
     from diag.export.table import write_csv, write_parquet
     from diag.export.target import whole_folder
 
     write_table = write_csv if output_format is ExportFormat.CSV else write_parquet
-    with whole_folder(output) as folder:
+    with whole_folder(output, stale) as folder:
         for table in tables:
             status(f"writing {table.name}")
             write_table(table, folder / f"{table.name}.{output_format.value}")

@@ -54,14 +54,19 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """A folder beside `target` to write files to; they are moved into the target when all went well."""
+def whole_folder(target: Path, stale: Iterable[str] = ()) -> Iterator[Path]:
+    """A folder beside `target` to write files to; they are moved into the target when all went well.
+
+    Files of the names `stale` that an earlier export left there, and this one does not write, are removed.
+    """
     part = target.with_name(f".diag-{os.getpid()}.part")
     with _told(target):
         part.mkdir()
         try:
             yield part
             target.mkdir(exist_ok=True)
+            for name in stale:
+                (target / name).unlink(missing_ok=True)
             for file in sorted(part.iterdir()):
                 os.replace(file, target / file.name)
         finally:

@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
+from tests import interruptible
 from tests.cli.conftest import DIAG, Command, small_export, snapshot
 from tests.export.reading import faults, parse, read
 
@@ -133,6 +135,17 @@ def test_a_full_disk_leaves_nothing(diag: Command, export: Path, tmp_path: Path)
     )
     assert ran.returncode != 0
     assert not list(tmp_path.glob("*.json")) + list(tmp_path.glob(".*"))
+
+
+def test_an_interrupt_leaves_nothing(diag: Command, tmp_path: Path) -> None:
+    large = small_export(40_000).write(tmp_path / "large.sqlite")
+    (tmp_path / "out").mkdir()
+    process = diag.start("export", large, "-o", tmp_path / "out/t.json")
+    interruptible.wait_until(lambda: interruptible.has_open(process, ".part"), process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.decode().count("\n")) == (130, 1)
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_reader_who_has_seen_enough(diag: Command, tmp_path: Path) -> None:

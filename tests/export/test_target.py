@@ -91,6 +91,13 @@ def test_a_folder_is_whole_or_as_it_was(place: Path) -> None:
     assert sorted(place.glob(".*")) == []
 
 
+def test_what_an_earlier_export_left_is_removed_and_nothing_else(place: Path) -> None:
+    (place / "old/notes.txt").write_text("mine")
+    with target.whole_folder(place / "old", ["gpu_op.csv", "sync.csv"]) as part:
+        (part / "api_call.csv").write_text("new")
+    assert sorted(file.name for file in (place / "old").iterdir()) == ["api_call.csv", "notes.txt"]
+
+
 def test_blocks_hold_the_same_text() -> None:
     pieces = ["a" * 10, "b", "", "c" * 25]
     blocks = list(target.in_blocks(pieces, size=11))

@@ -9,6 +9,7 @@ import pytest
 
 from diag.errors import InputError
 from diag.render import render_json, render_markdown, render_text
+from diag.render.layout import cells
 from diag.rules import baseline
 from diag.rules.finding import CannotTell, Clear, Finding, Subject
 from diag.rules.report import Report
@@ -140,6 +141,17 @@ def test_the_text_tells_what_changed() -> None:
     assert "critical, worse, high confidence, rule idle.gpu" in flat
     assert "critical, new: Copies from pageable memory" in flat
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("width", [24, 80])
+def test_what_a_baseline_says_is_made_safe(width: int) -> None:
+    nasty = "\x1b[2J\u202eevil\n" + "k" * 2_000
+    gone = {"rule": nasty, "title": nasty, "severity": "info", "subject": {"device": 0, "kernel": nasty}, "share": 0.5}
+    document = {"schema": "diag.report/1", "findings": [gone]}
+    earlier = baseline.of_json(json.dumps(document).encode(), nasty)
+    now = make_report()
+    text = render_text(replace(now, baseline=baseline.compare(now, earlier, nasty)), width=width)
+    assert all(cells(line) <= width and line.isprintable() for line in text.splitlines())
 
 
 def test_markdown_and_json_tell_it_too() -> None:
