@@ -6,6 +6,7 @@ import faulthandler
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,7 +79,7 @@ def bounded() -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, _too_slow)
     limits = resource.getrlimit(resource.RLIMIT_AS)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    faulthandler.dump_traceback_later(SECONDS * 6, exit=True)
+    faulthandler.dump_traceback_later(SECONDS * 6, exit=True, file=sys.__stderr__)
     resource.setrlimit(resource.RLIMIT_AS, (_mapped_bytes() + MEMORY_BYTES, limits[1]))
     try:
         yield
