@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
@@ -47,7 +48,10 @@ def _scope(options: AnalysisOptions) -> str:
     parts = (
         f"window {options.window}" if options.window else None,
         f"range {options.range_name}" if options.range_name else None,
-        f"thresholds {options.thresholds}" if options.thresholds else None,
+        # A path may hold bytes that are no text; the case keeps it as text.
+        f"thresholds {os.fsencode(options.thresholds).decode('utf-8', 'backslashreplace')}"
+        if options.thresholds
+        else None,
     )
     return ", ".join(filter(None, parts)) or "whole trace"
 

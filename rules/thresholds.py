@@ -13,6 +13,10 @@ from diag.errors import UsageError
 
 Limits = Mapping[str, float]
 
+LARGEST = 1e9
+"""Thresholds are shares and ratios; one that nothing reaches need not be larger."""
+LARGEST_FILE_BYTES = 1 << 20
+
 
 @cache
 def _shipped() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
@@ -28,11 +32,7 @@ def load(override: Path | None = None) -> dict[str, dict[str, float]]:
     values = {rule: {name: float(entry["value"]) for name, entry in t.items()} for rule, t in _shipped().items()}
     if override is None:
         return values
-    try:
-        changes = tomllib.loads(override.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"The thresholds file {override} cannot be read: {error}.") from error
-    for rule, table in changes.items():
+    for rule, table in _changes(override).items():
         for name, entry in table.items() if isinstance(table, dict) else [(rule, table)]:
             value = entry.get("value") if isinstance(entry, dict) else entry
             if name not in values.get(rule, {}) or isinstance(value, bool) or not isinstance(value, int | float):
@@ -40,7 +40,17 @@ def load(override: Path | None = None) -> dict[str, dict[str, float]]:
                     f'{override} sets ["{rule}".{name}], which is not a threshold or not a number. A rule stands in '
                     'quotes, as in ["idle.gpu"]. See: diag explain thresholds'
                 )
-            if value < 0:
-                raise UsageError(f'{override} sets ["{rule}".{name}] to {value}; a threshold is not negative.')
+            if not 0 <= value <= LARGEST:
+                raise UsageError(f'{override} sets ["{rule}".{name}] to {value}; a threshold is from 0 to {LARGEST:g}.')
             values[rule][name] = float(value)
     return values
+
+
+def _changes(override: Path) -> Mapping[str, Any]:
+    try:
+        if not override.is_file():  # opening a pipe would wait for its other end
+            raise UsageError(f"The thresholds file {override} does not exist or is not a file.")
+        with override.open("rb") as file:
+            return tomllib.loads(file.read(LARGEST_FILE_BYTES).decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise UsageError(f"The thresholds file {override} cannot be read: {error}.") from error

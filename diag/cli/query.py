@@ -51,6 +51,8 @@ def query(
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.nsys_sqlite import attach_exports
 
+    if sql is not None and not _is_text(sql):
+        raise UsageError(f"{sql!r} is not UTF-8, and SQL is. Set your terminal to UTF-8.")
     with StatusLine() as status, open_inputs([case_path], ImportOptions(note=note), status) as case:
         attach_exports(case)
         case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
@@ -66,6 +68,11 @@ def query(
                 raise KeyboardInterrupt from error
             said = str(error).rstrip(".")
             raise UsageError(f"SQLite: {said}. The tables are listed by: diag query {case_path}") from error
+
+
+def _is_text(argument: str) -> bool:
+    """False when it holds bytes that are no characters: Python keeps those of a command line as lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def _allow_only_reading(db: sqlite3.Connection) -> None:

@@ -161,6 +161,18 @@ def test_any_file_name_will_do(name: bytes, diag: Command, tmp_path: Path) -> No
     assert source["path"].encode("utf-8", "strict")
 
 
+def test_words_that_are_no_text(diag: Command, export: Path, tmp_path: Path) -> None:
+    """What a terminal that is not set to UTF-8 may send."""
+    word = os.fsdecode(b"caf\xe9")
+    thresholds = tmp_path / f"{word}.toml"
+    thresholds.write_text('["idle.gpu"]\nshare = 0.5\n')
+    diag("report", export, "--thresholds", thresholds).is_quiet_success()
+    diag("report", export, "-o", tmp_path / f"{word}.diag").is_quiet_success()
+    assert "not UTF-8" in diag("query", export, f"SELECT '{word}'").is_one_sentence(2)
+    assert "caf" in diag("report", export, "--range", word).is_one_sentence(2)
+    assert "caf" in diag("explain", word).is_one_sentence(2)
+
+
 def test_content_decides_and_not_the_name(diag: Command, tmp_path: Path) -> None:
     event = {"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 9, "pid": 1, "tid": 1}
     plain = json.dumps({"traceEvents": [event]})

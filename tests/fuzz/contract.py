@@ -78,7 +78,7 @@ def bounded() -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, _too_slow)
     limits = resource.getrlimit(resource.RLIMIT_AS)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    faulthandler.dump_traceback_later(SECONDS * 6, exit=True)
+    faulthandler.dump_traceback_later(SECONDS * 6, exit=True, file=2)  # 2: tests capture sys.stderr
     resource.setrlimit(resource.RLIMIT_AS, (_mapped_bytes() + MEMORY_BYTES, limits[1]))
     try:
         yield

@@ -14,7 +14,6 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,67 +24,16 @@ from diag.errors import InputError, StorageError, ToolMissing, UsageError
 from diag.ingest import nsys_report, nsys_tool
 from diag.ingest.nsys_report import Nsys, exported, find_nsys, report_version
 from tests import interruptible
+from tests.builders.nsys_report import MAGIC, fake_nsys, old_report, script
 
-MAGIC = b"NVIDIA Tegra Profiler Report "
 NEW_HEADER = MAGIC + b"2024@6@2@25-246234924588v0.\n\x0bLocal (CLI)"
 STREAM_HEADER = b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n\xb7\x15"
-
-
-# -- builders
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def text(number: int, value: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def number(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
-
-
-def old_report(version: bytes = b"2022.4.2.1-df9881f") -> bytes:
-    """A report as nsys up to 2023 lays it out: the version is in the section "UI Data" alone."""
-    head = MAGIC + b"1.\n\x0bLocal (CLI)"
-    section = text(1, b"report1") + text(6, version) + text(7, version)
-    row = text(1, b"UI Data") + number(2, len(head)) + number(3, len(section))
-    table = text(1, text(1, b"Telemetry") + number(2, len(head)) + number(3, 0)) + text(1, row)
-    return head + section + table + struct.pack("<Q8s", len(head) + len(section), b"U3w[END]")
 
 
 def write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
-
-
-def script(path: Path, body: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\n" + textwrap.dedent(body))
-    path.chmod(0o755)
-    return path
-
-
-def fake_nsys(folder: Path, body: str, version: str = "2022.4.2.1-df9881f") -> Path:
-    """An nsys whose `export` runs `body` with $out and $in set."""
-    return script(
-        folder / "nsys",
-        f"""\
-        if [ "$1" = --version ]; then echo "NVIDIA Nsight Systems version {version}"; exit 0; fi
-        for last; do
-            if [ "$previous" = --output ]; then out=$last; fi
-            previous=$last
-        done
-        in=$last
-        {body}
-        """,
-    )
 
 
 WRITES = r"printf 'SQLite format 3\000rest' > "
