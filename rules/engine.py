@@ -76,8 +76,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
         def decide_all(trace: Trace, limits: Limits) -> Iterator[Answer]:
             for device in trace.devices:
                 if device.has_shares:
-                    startup = trace.startup_of(device)
-                    yield from (told_apart(answer, startup) for answer in decide(trace, device, limits))
+                    yield from decide(trace, device, limits)
                 else:
                     yield CannotTell(subject_of(device), TOO_FEW.format(n=len(device.ops)))
 
@@ -127,7 +126,7 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
             yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
     for answer in rule.decide(trace, limits):
-        yield replace(answer, rule=rule.id)
+        yield replace(told_apart(answer, trace), rule=rule.id)
 
 
 def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:

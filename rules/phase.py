@@ -7,11 +7,18 @@ from dataclasses import replace
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Answer, Evidence, Finding, severity_of
 from diag.timeline.startup import Startup
+from diag.timeline.trace import Trace
 
 
-def told_apart(answer: Answer, startup: Startup) -> Answer:
-    """The answer, saying what of a finding lies in startup; mostly there, it weighs what it takes of steady state."""
-    if not isinstance(answer, Finding) or not (early := answer.extent & startup.time):
+def told_apart(answer: Answer, trace: Trace) -> Answer:
+    """The answer, saying what of a finding about a device lies in startup.
+
+    A finding that lies mostly there weighs no more than what it takes of steady state.
+    """
+    if not isinstance(answer, Finding) or (startup := _startup(answer, trace)) is None:
+        return answer
+    early = answer.extent & startup.time
+    if not early:
         return answer
     steady = answer.extent & startup.steady
     share = steady.measure_ns / max(startup.steady.measure_ns, 1)
@@ -32,3 +39,11 @@ def told_apart(answer: Answer, startup: Startup) -> Answer:
     )
     level = min(answer.severity, severity_of(share), key=SEVERITIES.index)
     return replace(told, claim=f"{answer.claim} {sentence}", level=level)
+
+
+def _startup(finding: Finding, trace: Trace) -> Startup | None:
+    """That of the device which the finding is about, if it is about one."""
+    for device in trace.devices if finding.subject.device is not None else ():
+        if (device.pid, device.device) == (finding.subject.process, finding.subject.device):
+            return trace.startup_of(device)
+    return None

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from diag.model import units
 from diag.rules.finding import Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
-EXPLAIN_IDLE = (
-    "launch.bound",
-    "sync.drain",
-    "host.locks",
-    "host.gil",
-    "host.oversubscription",
-    "host.page_faults",
-    "host.gc",
-)
-"""Rules that name one cause of what idle.gpu finds."""
+GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
+    "idle.gpu": (
+        "launch.bound",
+        "load.steady",
+        "sync.drain",
+        "transfer.synchronous",
+        "memory.allocation",
+        "host.locks",
+        "host.gil",
+        "host.oversubscription",
+        "host.page_faults",
+        "host.gc",
+    ),
+    "graph.coverage": ("launch.bound",),
+}
+"""Rules that name a cause of what another one finds: a verdict names the cause."""
 
 
 def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
@@ -39,15 +45,17 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
 
 
 def _most_specific(top: Finding | None, findings: Sequence[Finding]) -> Finding | None:
-    """That the device idles is less of an answer than a finding that explains at least half of what could be won."""
-    if top is None or top.rule != "idle.gpu":
-        return top
-    for finding in findings:
-        if finding.rule not in EXPLAIN_IDLE or not finding.subject.same_device(top.subject):
-            continue
-        if 2 * (finding.extent & top.extent).measure_ns >= top.extent.measure_ns:
-            return finding
-    return top
+    """The finding that explains most, and at least half, of the time that the top one could win; else that itself."""
+    if top is None:
+        return None
+    causes = [
+        finding
+        for finding in findings
+        if finding.rule in GIVES_WAY_TO.get(top.rule, ()) and finding.subject.same_device(top.subject)
+    ]
+    explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
+    most_ns = max(explained_ns, default=0)
+    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= top.extent.measure_ns else top
 
 
 def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Iterator[str]:
