@@ -9,16 +9,14 @@ from diag.rules.finding import Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
-EXPLAIN_IDLE = (
-    "launch.bound",
-    "sync.drain",
-    "host.locks",
-    "host.gil",
-    "host.oversubscription",
-    "host.page_faults",
-    "host.gc",
-)
-"""Rules that name one cause of what idle.gpu finds."""
+MORE_SPECIFIC = {
+    "idle.gpu": (
+        *("launch.bound", "sync.drain"),
+        *("host.locks", "host.gil", "host.oversubscription", "host.page_faults", "host.gc"),
+    ),
+    "host.os_calls": ("host.locks", "host.gil"),
+}
+"""Rules that name one cause of what another rule finds."""
 
 
 def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
@@ -28,7 +26,8 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     """
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
     of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
-    top = _most_specific(next(iter(of_devices or serious), None), of_devices)
+    candidates = of_devices or serious
+    top = _most_specific(candidates[0], candidates) if candidates else None
     if top is None:
         return _healthy(findings, clear, devices)
     excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
@@ -38,12 +37,10 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind))), top.id)
 
 
-def _most_specific(top: Finding | None, findings: Sequence[Finding]) -> Finding | None:
+def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
     """That the device idles is less of an answer than a finding that explains at least half of what could be won."""
-    if top is None or top.rule != "idle.gpu":
-        return top
     for finding in findings:
-        if finding.rule not in EXPLAIN_IDLE or not finding.subject.same_device(top.subject):
+        if finding.rule not in MORE_SPECIFIC.get(top.rule, ()) or not finding.subject.same_device(top.subject):
             continue
         if 2 * (finding.extent & top.extent).measure_ns >= top.extent.measure_ns:
             return finding
