@@ -23,6 +23,7 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
         "host.gc",
     ),
     "graph.coverage": ("launch.bound",),
+    "host.os_calls": ("host.locks", "host.gil"),
 }
 """Rules that name a cause of what another one finds: a verdict names the cause."""
 
@@ -34,7 +35,8 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     """
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
     of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
-    top = _most_specific(next(iter(of_devices or serious), None), of_devices)
+    candidates = of_devices or serious
+    top = _most_specific(candidates[0], candidates) if candidates else None
     if top is None:
         return _healthy(findings, clear, devices)
     excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
@@ -44,10 +46,8 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind))), top.id)
 
 
-def _most_specific(top: Finding | None, findings: Sequence[Finding]) -> Finding | None:
+def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
     """The finding that explains most, and at least half, of the time that the top one could win; else that itself."""
-    if top is None:
-        return None
     causes = [
         finding
         for finding in findings

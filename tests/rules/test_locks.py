@@ -222,6 +222,13 @@ def test_the_verdict_names_the_lock_and_not_only_the_idle_device(report_on: Anal
     )
 
 
+def test_the_verdict_names_the_lock_and_not_only_the_call(report_on: Analyse) -> None:
+    """The calls take a little more than the lock."""
+    export = on_the_host("pthread_mutex_lock", 20 * US)
+    export.process(100).thread().os_call("read", 50 * US, 80 * US)
+    assert report_on(export.drop("NVTX_EVENTS")).verdict.title == "The main thread is waiting for a lock"
+
+
 def test_a_device_that_hardly_waits_for_the_host_needs_no_telling(ask: Ask) -> None:
     """Late for 9 x 0.5 of 980: nothing in it can reach two hundredths of the window."""
     scene = Scene()
