@@ -52,13 +52,12 @@ def trace_of(case: Case, parts: Mapping[int, Part], findings: Sequence[Finding])
 def _span(case: Case, source: Source) -> tuple[int, int]:
     """First and last time of a source, counters included: they may be sampled before the program starts."""
     first, last = Trace(case, source).event_span
-    if "counter" in case.tables:
-        (row,) = case.rows(sql.COUNTER_SPAN, {"source": source.id})
-        if row["first"] is not None:
-            nothing_else = (first, last) == (0, 0)
-            first = row["first"] if nothing_else else min(first, row["first"])
-            last = row["last"] if nothing_else else max(last, row["last"])
-    return first, last
+    (row,) = case.rows(sql.COUNTER_SPAN, {"source": source.id})
+    if row["first"] is None:
+        return first, last
+    if (first, last) == (0, 0):
+        return row["first"], row["last"]
+    return min(first, row["first"]), max(last, row["last"])
 
 
 def _about(case: Case, starts: Mapping[int, int]) -> str:
@@ -106,16 +105,14 @@ def _where(picture: Picture, axis: Axis) -> str:
 
 
 def _counters(picture: Picture, axis: Axis) -> Iterator[str]:
-    """Time series, in a group for each device that they are of."""
-    if "counter" not in picture.case.tables:
-        return
+    """Time series, in a group for each device or network card that they are of."""
     cursor = picture.case.db.execute(sql.COUNTERS, axis.parameters)
-    for device, of_device in groupby(cursor, key=itemgetter(0)):
-        key = ("counters", axis.source.id, device)
-        name = "Counters" if device is None else f"Counters of GPU {device}"
-        yield picture.begin_group(name + _where(picture, axis), *key)
-        for _, name_id, time_ns, value in of_device:
-            if value is not None and math.isfinite(value):
+    for (device, nic), of_hardware in groupby(cursor, key=itemgetter(0, 1)):
+        key = ("counters", axis.source.id, device, nic)
+        hardware = nic if device is None else f"GPU {device}"
+        yield picture.begin_group(f"Counters{f' of {hardware}' if hardware else ''}{_where(picture, axis)}", *key)
+        for *_, name_id, time_ns, value in of_hardware:
+            if math.isfinite(value):
                 yield counter(picture.group(*key), picture.name(name_id), axis.at(time_ns), json.dumps(value))
 
 

@@ -82,10 +82,16 @@ OPERATIONS = f"""
 """Where nested calls share a correlation id, the outermost, which began first, is the one that launched."""
 
 COUNTERS = """
-    SELECT device, name_id, time_ns, value
-      FROM counter
-     WHERE source_id = :source AND time_ns >= :from AND time_ns < :until
-     ORDER BY device, name_id, time_ns, value
+    SELECT s.device, s.nic, s.name_id, c.time_ns, c.value
+      FROM counter_series s
+      JOIN counter c ON c.series_id = s.id
+     WHERE s.source_id = :source AND c.time_ns >= :from AND c.time_ns < :until
+     ORDER BY s.device, s.nic, s.name_id, c.time_ns, c.value
 """
 
-COUNTER_SPAN = "SELECT MIN(time_ns) AS first, MAX(time_ns) AS last FROM counter WHERE source_id = :source"
+COUNTER_SPAN = """
+    SELECT MIN(c.time_ns) AS first, MAX(c.time_ns) AS last
+      FROM counter_series s
+      JOIN counter c ON c.series_id = s.id
+     WHERE s.source_id = :source
+"""

@@ -21,7 +21,7 @@ BESIDE = {
 class Column:
     name: str
     sql: str  # an expression over the table as `t`
-    kind: str  # 'INTEGER', 'TEXT', 'REAL', 'BLOB', or '' where a view does not say
+    kind: str  # 'INTEGER', 'TEXT', 'REAL', 'BLOB', or '' where nothing tells
 
 
 def plain_columns(db: sqlite3.Connection, table: str) -> list[Column]:
@@ -49,7 +49,15 @@ def _resolved(columns: dict[str, str], *, is_dictionary: bool) -> Iterator[Colum
 
 
 def _columns(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
-    return [(name, kind) for name, kind in db.execute("SELECT name, type FROM pragma_table_info(?)", (table,))]
+    declared = db.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall()
+    return [(name, kind or _kind_of_values(db, table, name)) for name, kind in declared]
+
+
+def _kind_of_values(db: sqlite3.Connection, table: str, column: str) -> str:
+    """Where a view does not say what a column holds, its first value does; '' without any."""
+    sql = f'SELECT upper(typeof("{column}")) FROM "{table}" WHERE "{column}" IS NOT NULL LIMIT 1'
+    found = db.execute(sql).fetchone()
+    return str(found[0]) if found else ""
 
 
 def query(columns: list[Column], table: str, where: str = "") -> str:

@@ -195,24 +195,15 @@ def test_ranges_kept_as_columns_are_drawn_alike(tmp_path: Path, monkeypatch: pyt
         assert slices(drawn(case)) == as_rows
 
 
-def test_counters_are_drawn_where_the_case_has_them(tmp_path: Path) -> None:
-    with imported(everything(), tmp_path) as case:
-        case.db.executescript(
-            """
-            DROP TABLE IF EXISTS counter;
-            CREATE TABLE counter (
-                source_id INTEGER, device INTEGER, name_id INTEGER, time_ns INTEGER, value REAL);
-            INSERT INTO name (text, pattern) VALUES ('SM active', 'SM active');
-            INSERT INTO counter SELECT 1, 0, id, -500, 12.5 FROM name WHERE text = 'SM active';
-            INSERT INTO counter SELECT 1, 0, id, 1500, 9e999 FROM name WHERE text = 'SM active';
-            INSERT INTO counter SELECT 1, 0, id, 2500, 50 FROM name WHERE text = 'SM active';
-            """
-        )
-        case.__dict__.pop("tables", None)
-        case.__dict__.pop("names", None)
+def test_counters_are_drawn_on_their_hardware(tmp_path: Path) -> None:
+    """They may be sampled before the program starts: then the picture starts with them."""
+    export = everything()
+    export.gpu_metric("SM active", {-500: 12, 2500: 50})
+    with imported(export, tmp_path) as case:
+        case.db.execute("INSERT INTO counter SELECT series_id, 1500, 9e999 FROM counter LIMIT 1")
         trace = drawn(case)
     assert [(e["name"], time_ns(e["ts"]), float(e["args"]["value"])) for e in trace.of("C")] == [
-        ("SM active", 0, 12.5), ("SM active", 3_000, 50.0),
+        ("SM active", 0, 12.0), ("SM active", 3_000, 50.0),
     ]  # fmt: skip
     assert "Counters of GPU 0" in trace.groups.values()
     assert faults(trace) == []
