@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from diag.ingest.input_file import LONGEST_NS
 from diag.ingest.nsys_statements import CONDITIONS
@@ -194,6 +195,10 @@ class Export:
         names |= {name: condition.format_map(names) for name, condition in CONDITIONS.items()}
         return statement.format_map(names)
 
+    def rows(self, table: str, statement: str, **parts: str) -> list[tuple[Any, ...]]:
+        """What a SELECT on a table gives; nothing where the file has no such table."""
+        return self.db.execute(self.sql(statement, table, **parts)).fetchall() if table in self else []
+
     def string(self, table: str, column: str) -> str:
         """SQL for the text, as BLOB, whose id stands in a column of `table t`; NULL where the file cannot say."""
         if STRINGS not in self or column not in self.columns.get(table, ()):
@@ -226,6 +231,10 @@ def as_text(value: object) -> str:
     """Text that was read as BLOB, for not every text in an export is UTF-8."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
     return text[:LONGEST_NAME_BYTES]
+
+
+def optional_text(value: object) -> str | None:
+    return as_text(value) or None
 
 
 class _Columns(dict[str, str]):

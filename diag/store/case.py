@@ -214,14 +214,14 @@ class Case:
             values = ", ".join(f":{column}" for column in rows[0])
             self.db.executemany(f"INSERT INTO {table} ({columns}) VALUES ({values})", rows)
 
+    def insert_returning_id(self, table: str, row: Mapping[str, Any]) -> int:
+        columns, values = ", ".join(row), ", ".join(f":{column}" for column in row)
+        sql = f"INSERT INTO {table} ({columns}) VALUES ({values}) RETURNING id"
+        return int(self.db.execute(sql, row).fetchone()[0])
+
     def add_source(self, **columns: Any) -> int:
         """A new row of `source`; returns its id. `capabilities` may be given later with `finish_source`."""
-        names = ", ".join(columns)
-        values = ", ".join(f":{name}" for name in columns)
-        cursor = self.db.execute(
-            f"INSERT INTO source ({names}, capabilities) VALUES ({values}, '{{}}') RETURNING id", columns
-        )
-        return int(cursor.fetchone()[0])
+        return self.insert_returning_id("source", {**columns, "capabilities": "{}"})
 
     def finish_source(self, source_id: int, capabilities: Mapping[str, int | None], notes: Iterable[str] = ()) -> None:
         self.db.execute(

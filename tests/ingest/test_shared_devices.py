@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diag.ingest.nsys_sqlite import mig_instance
+from diag.ingest.nsys_devices import mig_instance
 from diag.rules.analysis import analyse
 from diag.timeline.trace import Trace
 from tests.builders.imported import imported
