@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import glob
 import os
 import re
@@ -95,13 +96,27 @@ def run(command: Sequence[str | Path], *, timeout_s: float, on_percent: Callable
     """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  # nothing here has threads yet
         )
         try:
             status = _wait(process, log.fileno(), timeout_s, on_percent)
         finally:
             _end_group(process)
         return Outcome(status, _tail(log.fileno()).decode("utf-8", "replace"))
+
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_LIBC = ctypes.CDLL(None)
+
+
+def _end_with_parent() -> None:
+    """Also where that is killed, or interrupted while it starts a program and has no name for it yet."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _candidates() -> list[Path]:

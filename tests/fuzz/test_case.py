@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -19,6 +20,7 @@ from tests.fuzz import byte_mutations, contract, database_mutations, invariants,
 from tests.fuzz.database_mutations import ODD_VALUES, columns_of, quoted, tables_of
 from tests.fuzz.seeds import chance_of, every_seed
 
+REAL = os.environ.get("DIAG_REAL_REPORTS")
 UNREPORTED = ("nsys", "kineto", "columns")
 SHIFTS = ("-{c}", "{c} * 1000000007", "{c} + 4611686018427387000", "{c} % 2", "{c} - 9000000000000000000")
 
@@ -47,6 +49,18 @@ def _kept(path: Path, target: Path, *, with_report: bool = False) -> Path:
 
 def test_whole_cases_keep_the_promise(whole: dict[str, Path]) -> None:
     assert {contract.examine(case) for case in whole.values()} == {"report"}
+
+
+def test_a_case_without_hardware_keeps_the_promise(scratch: Path) -> None:
+    export = samples.nsys_export().drop("TARGET_INFO_GPU", "StringIds").write(scratch / "report.sqlite")
+    assert contract.examine(_kept(export, scratch / "kept.diag")) == "report"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="DIAG_REAL_REPORTS names no folder of real reports")
+def test_cases_of_real_files_keep_the_promise(scratch: Path) -> None:
+    for path in (*Path(str(REAL), "nsys").glob("*.sqlite"), *Path(str(REAL), "kineto").glob("*.gz")):
+        assert contract.examine(_kept(path, scratch / "kept.diag")) == "report", path
 
 
 @every_seed
