@@ -129,6 +129,9 @@ FACTS = {
         formats=("nsys-sqlite",),
     ),
     "diagnostic": Fact(
-        "the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them", formats=("nsys-sqlite",)
+        "the profiler's own messages",
+        ("diagnostic",),
+        "exports of newer versions of Nsight Systems hold them",
+        formats=("nsys-sqlite",),
     ),
 }

@@ -68,13 +68,17 @@ def shared_hardware(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     Decides   Work of other processes on hardware with the same UUID (of a MIG slice: the same slice), cut to the
               window; fires at `share`. What falls between this process' own work is no idle time; what falls beside it
               shares SMs and bandwidth under MPS, and without MPS the GPU switches between the processes, so that each
-              one's operations seem to last longer. Whether an MPS server ran is known by its process' name alone.
+              one's operations seem to last longer. Whether an MPS server ran is known by its process' name alone. Of
+              processes outside the trace nothing is known: without others in it there is no telling.
     Matters   Each process waits longer while another one runs, and its kernels' durations are not those of a GPU alone.
     Do        Give each process a device or MIG slice of its own, or share it deliberately (MPS).
     Refute    Run this process alone: if its window stays as long, the others did not matter.
     """
     if device.uuid is None:
         yield CannotTell(subject_of(device), "which hardware the device is: the trace has no UUID for it")
+        return
+    if not device.other_pids:
+        yield CannotTell(subject_of(device), _NOT_PROFILED)
         return
     others = device.others & device.window
     share = device.share(others)
@@ -221,6 +225,10 @@ def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Ite
         yield Evidence("clock error between the inputs", trace.clock_error_ns, "ns", joined)
 
 
+_NOT_PROFILED = (
+    "processes that were not profiled: none but this one has work on the device in the trace; nvidia-smi lists those "
+    "that use it"
+)
 _SHARED_OPERATIONS = (
     "SELECT process_id, device, kind, start_ns, end_ns FROM gpu_op JOIN process_device p USING (process_id) "
     "WHERE gpu_op.source_id = {source:d} AND p.ordinal = gpu_op.device AND p.device_id = "

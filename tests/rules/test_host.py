@@ -141,3 +141,9 @@ def test_without_os_calls_there_is_no_telling(ask: Ask) -> None:
     (answer,) = ask("host.os_calls", loading(60))
     assert isinstance(answer, CannotTell)
     assert answer.because.startswith("OS runtime calls were not captured")
+
+
+def test_without_a_range_that_names_one_a_loader_is_not_known(ask: Ask) -> None:
+    (answer,) = ask("host.data_loader", working(11))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("no range names a data loader")
