@@ -93,7 +93,7 @@ def activity_of_range(name: str) -> Activity | None:
 
 @cache
 def _compiling() -> Sequence[Activity]:
-    return [Activity(f"compilation ({each.label})", each.do, None, each.ranges, None) for each in compilers()]
+    return [Activity(f"compiling with {each.label}", each.do, None, each.ranges, None) for each in compilers()]
 
 
 def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:

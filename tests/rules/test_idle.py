@@ -293,7 +293,7 @@ def test_processes_outside_the_trace_are_not_known(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("name", "title", "advice"),
     [
-        ("KernelExecutor::compileFusion", "GPU starved by compilation (nvFuser)", "Run each fusion and shape once"),
+        ("KernelExecutor::compileFusion", "GPU starved by compiling with nvFuser", "Run each fusion and shape once"),
         ("Optimizer.zero_grad#SGD.zero_grad", "GPU starved by zeroing gradients", "Drop the gradients"),
     ],
 )
