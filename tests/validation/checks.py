@@ -404,8 +404,9 @@ REPORTS = (
                 "True. On hardware that shares its memory with the host the copy itself is needless: its first advice.",
             ),
         ],
-        "The window holds one kernel: all of it is construction of the network, and an inference would begin after it. "
-        "One would capture later. diag says that nothing repeats, and so has no word on the 3,420 allocations of this phase.",
+        "The window holds one kernel: all of it is construction of the network, and an inference would begin after "
+        "it. One would capture later. diag says that nothing repeats, and so has no word on the 3,420 allocations of "
+        "this phase.",
     ),
     Report(
         "nsys/t4-power-iteration.sqlite",
@@ -544,7 +545,8 @@ REPORTS = (
             Checked(
                 "idle.gpu",
                 [*IDLE, _inside("nn.Module: BertModel_#", "nn.Module: BertModel\\_%' ESCAPE '\\")],
-                "True. The model is named, not the step that encloses everything; the verdict rightly is the next finding.",
+                "True. The model is named, not the step that encloses everything; the verdict rightly is the next "
+                "finding.",
             ),
             Checked("launch.bound", LAUNCH_BOUND, "True: 60 kernels of 5 µs, one launched every 54 µs."),
             Checked(
@@ -584,7 +586,8 @@ REPORTS = (
                 "idle.gpu",
                 [*IDLE, DEVICE_SIDE, _late_on(4045)],
                 "True, with the confidence that it deserves: host late (320 ms) and device side (310 ms) are nearly "
-                "equal, so that two ranks of one job get different titles. No range of autograd's thread covers much of its part, and the advice says just that.",
+                "equal, so that two ranks of one job get different titles. No range of autograd's thread covers much "
+                "of its part, and the advice says just that.",
             ),
             Checked("overlap.communication", COMMUNICATION, "True, as above."),
         ],
