@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from diag.model import units
 from diag.rules import activities, queries
 from diag.rules.engine import source_rule
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.main_thread import MainThread, main_thread
 from diag.rules.thresholds import Limits
@@ -117,7 +118,11 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         counterfactual=f"Were '{name}' free, the run would be at most {units.time(top_ns)} shorter.",
         evidence=[_self_evidence(text, ns, sql) for text, ns in ranked if ns > 0],
         refute="Replace it by a stub: if the run takes as long, the time was spent waiting in it, not by it.",
-        next=[*look, "Sample its code with py-spy or nsys --sample."],
+        next=[
+            *look,
+            f"If the program uses a GPU, capture it too ({FACTS['gpu'].how_in(trace)}): this may be a wait for it.",
+            "Sample its code with py-spy or nsys --sample.",
+        ],
         extent=_time_in(main, name),
     )
 

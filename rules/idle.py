@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from diag.model import units
 from diag.rules import host_story
 from diag.rules.engine import device_rule, subject_of
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence, Finding
 from diag.rules.host_story import HostStory
 from diag.rules.thresholds import Limits
@@ -54,7 +55,7 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         f"({units.share(device.share(time))}) shorter.",
         evidence=[*_evidence(trace, device, account), *(story.evidence() if story else ())],
         refute=told.refute if told else cause.refute,
-        next=list(told.next_steps()) if told else [cause.next],
+        next=list(told.next_steps()) if told else list(_next_steps(trace, cause)),
         extent=time,
     )
 
@@ -188,6 +189,13 @@ NOT_CAPTURED = Cause(
     can_be_won=False,
 )
 CAUSES = (HOST_LATE, LAUNCH_LATENCY, DEVICE_SIDE, NOT_CAPTURED)
+
+
+def _next_steps(trace: Trace, cause: Cause) -> Iterator[str]:
+    yield cause.next
+    events = FACTS["cuda_event"]
+    if cause is DEVICE_SIDE and not events.is_captured(trace):
+        yield f"Record the events, which this trace does not hold: {events.how_in(trace)}."
 
 
 def _claim(

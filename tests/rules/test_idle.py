@@ -62,8 +62,10 @@ def test_a_launch_before_the_gap_leaves_it_to_the_device(ask: Ask) -> None:
     scene = Scene()
     for i in range(10):
         scene.main.launch(scene.gpu, called=i - 20, start=100 * i, end=100 * i + 80)
-    found = idle_figures(ask, scene.export)
+    finding = only_finding(ask("idle.gpu", scene.export))
+    found = figures(finding)
     assert found["device side"] == found["idle"] == 180
+    assert finding.next[-1].startswith("Record the events")
 
 
 def test_a_launch_at_the_start_of_the_gap_is_latency_alone(ask: Ask) -> None:
