@@ -471,8 +471,7 @@ REPORTS = (
             )
         ],
         "Such ranges enclose launches and waits for the device: what takes 3 s may be the GPU. The report says that "
-        "no GPU work is in sight; the capture to make is one with --trace=cuda, which the list of what cannot be told"
-        " names.",
+        "no GPU work is in sight; the capture to make is one with --trace=cuda, which is its first advice.",
     ),
     Report(
         "nsys/titanrtx-nvtx-only.sqlite",
@@ -576,7 +575,7 @@ REPORTS = (
             ),
         ],
         "Idle time with work queued on a rank of 128 points at what comes in over events (embedding exchange): one "
-        "would record events and compare ranks.",
+        "would record events and compare ranks, which is what the two findings advise.",
     ),
     Report(
         "kineto/job128-rank1.json.gz",
