@@ -55,9 +55,10 @@ format: $(DEV) ## Format the code and fix what can be fixed without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write docs/rules from the rules themselves, docs/rule-cases.md from their tests
+docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their tests, docs/validation.md from real reports
 	$(BIN)/python -m diag.render.rule_pages docs/rules
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
+	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.page docs/validation.md)
 
 bench: $(DEV) ## Run the benchmarks of tests/bench
 	$(if $(wildcard tests/bench/bench_*.py), \

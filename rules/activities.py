@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from diag.rules.compilers import compilers
 from diag.store.case import Case
 from diag.timeline.host import HostThread, OsCalls
 from diag.timeline.intervals import Integers, Intervals, Times
@@ -85,7 +86,14 @@ def is_waiting(name: str) -> bool:
 
 
 def activity_of_range(name: str) -> Activity | None:
-    return next((a for a in activities().values() if a.in_ranges is not None and a.in_ranges.search(name)), None)
+    """Of those in activities.toml, else of the compilers in compilers.toml."""
+    known = (*activities().values(), *_compiling())
+    return next((a for a in known if a.in_ranges is not None and a.in_ranges.search(name)), None)
+
+
+@cache
+def _compiling() -> Sequence[Activity]:
+    return [Activity(f"compiling with {each.label}", each.do, None, each.ranges, None) for each in compilers()]
 
 
 def activity_of_stack(frames: Iterable[str]) -> tuple[Activity, str] | None:

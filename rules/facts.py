@@ -31,8 +31,11 @@ class Fact:
     def why_not(self, trace: Trace) -> str:
         if trace.scope is not None and any(trace.source.has(fact) for fact in self.recorded_as):
             return f"there are no {self.name} in this part of the trace"
-        how = self.torch if trace.source.kind == "kineto" and self.torch is not None else self.nsys
-        return f"{self.name} were not captured ({how})"
+        return f"{self.name} were not captured ({self.how_in(trace)})"
+
+    def how_in(self, trace: Trace) -> str:
+        """How to capture it with the tool that the trace comes from."""
+        return self.torch if trace.source.kind == "kineto" and self.torch is not None else self.nsys
 
 
 FACTS = {
@@ -129,6 +132,9 @@ FACTS = {
         formats=("nsys-sqlite",),
     ),
     "diagnostic": Fact(
-        "the profiler's own messages", ("diagnostic",), "only Nsight Systems writes them", formats=("nsys-sqlite",)
+        "the profiler's own messages",
+        ("diagnostic",),
+        "exports of newer versions of Nsight Systems hold them",
+        formats=("nsys-sqlite",),
     ),
 }

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from diag.model import units
 from diag.model.occupancy import tail_loss
-from diag.rules import queries
+from diag.rules import kernel_profiler, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.kernel_occupancy import NO_CONFIGURATION, UNKNOWN_LIMITS
+from diag.rules.kernel_occupancy import NO_CONFIGURATION, unknown_limits
 from diag.rules.tables import kernels_by_name
 from diag.rules.thresholds import Limits
 from diag.timeline.configurations import Configurations
@@ -41,7 +41,8 @@ def idle_sms(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
     """
     gpu = trace.gpu_of(device)
     if not gpu.sm_count:
-        yield CannotTell(subject_of(device), "the number of SMs of an NVIDIA device is not in the trace")
+        untold = unknown_limits(device) if kernel_profiler.is_amd(device) else "the number of SMs is not in the trace"
+        yield CannotTell(subject_of(device), untold)
         return
     if trace.case.value(_GREEN, (device.process_id, device.device)):
         yield CannotTell(subject_of(device), "a green context has a part of the SMs, and how many is not known")
@@ -51,7 +52,7 @@ def idle_sms(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         yield CannotTell(subject_of(device), NO_CONFIGURATION)
         return
     if gpu.limits is None:
-        yield CannotTell(subject_of(device), f"tail waves: {UNKNOWN_LIMITS}")
+        yield CannotTell(subject_of(device), f"tail waves: {unknown_limits(device)}")
     losses = _losses(trace, device, shapes, gpu.sm_count, limits["tail_loss"])
     share = device.share(losses.lost_ns)
     if share < limits["share"]:

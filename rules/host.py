@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from diag.model import units
 from diag.rules import activities, queries
 from diag.rules.engine import source_rule
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.main_thread import MainThread, main_thread
 from diag.rules.thresholds import Limits
@@ -24,7 +26,8 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
 
     Asks      How much of the main thread's time is inside the data loader?
     Decides   |union of the thread's data-loader ranges| / window of what the thread did; fires at `share`. Names that
-              mean a data loader are in `rules/activities.toml`.
+              mean a data loader are in `rules/activities.toml`. Without any it is clear only if PyTorch's operators
+              were recorded, among which its loader names itself.
     Matters   Time in the loader is time in which the training step cannot run; workers hide it completely.
     Do        Give the loader workers (num_workers > 0, persistent_workers=True) and prefetch; make a sample cheaper.
     Refute    Feed the same batch again and again: if a step takes as long, the loader was not the limit.
@@ -36,6 +39,9 @@ def data_loader(trace: Trace, limits: Limits) -> Iterator[Answer]:
     loader = activities.data_loader()
     ids = np.unique(main.thread.ranges.name_id).tolist()
     named = [i for i in ids if loader.in_ranges is not None and loader.in_ranges.search(trace.patterns[i])]
+    if not named and not trace.source.captured("operator"):
+        yield CannotTell(main.subject, "no range names a data loader (put an NVTX range around it)")
+        return
     of = np.isin(main.thread.ranges.name_id, named) & _touches(main)
     time = Intervals.union_of(main.thread.ranges.start_ns[of], main.thread.ranges.end_ns[of]) & main.window
     share = time.measure_ns / main.window_ns
@@ -103,7 +109,8 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
     yield Finding(
         title=f"The main thread waits in {name}" if activities.is_waiting(name) else f"Hot on the host: {name}",
         claim=f"{units.share(share)} of the main thread's time ({units.time(top_ns)} of "
-        f"{units.time(main.window_ns)}) is spent in '{name}' with nothing recorded inside it.",
+        f"{units.time(main.window_ns)}) is spent in '{name}' with nothing recorded inside it."
+        + (_AUTOGRAD if _BACKWARD.search(name) and trace.source.captured("operator") else ""),
         subject=main.subject,
         share=share,
         recoverable_ns=top_ns,
@@ -111,7 +118,11 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         counterfactual=f"Were '{name}' free, the run would be at most {units.time(top_ns)} shorter.",
         evidence=[_self_evidence(text, ns, sql) for text, ns in ranked if ns > 0],
         refute="Replace it by a stub: if the run takes as long, the time was spent waiting in it, not by it.",
-        next=[*look, "Sample its code with py-spy or nsys --sample."],
+        next=[
+            *look,
+            f"If the program uses a GPU, capture it too ({FACTS['gpu'].how_in(trace)}): this may be a wait for it.",
+            "Sample its code with py-spy or nsys --sample.",
+        ],
         extent=_time_in(main, name),
     )
 
@@ -154,6 +165,13 @@ def os_calls(trace: Trace, limits: Limits) -> Iterator[Answer]:
         next=["See who calls it: the sampled stacks of these calls, or py-spy dump --native while it runs."],
         extent=time,
     )
+
+
+_BACKWARD = re.compile(r"^(## )?backward\b|\bloss\.backward|run_backward", re.IGNORECASE)
+_AUTOGRAD = (
+    " PyTorch runs the backward pass of GPU work on threads of its own, for which this one waits: look for the time "
+    "there."
+)
 
 
 def _self_times(main: MainThread, within: Intervals | None = None) -> list[tuple[str, int]]:

@@ -18,6 +18,16 @@ from diag.timeline.trace import Trace
 LEAST_SAMPLE_SHARE = 0.2
 """An activity or function is named by samples only if every fifth of them tells it; others may be unresolved."""
 
+_PUT_RANGES = "Put ranges (NVTX, record_function) around the phases of the host loop: then the gaps get names."
+_NAME_THE_GAPS = (
+    "No range of the launching thread covers half of it: see what the thread does between its ranges (it may wait for "
+    "another thread), or put ranges around that."
+)
+_SAMPLING = {
+    "nsys-sqlite": "sample its stacks (nsys --sample=process-tree, or py-spy for Python)",
+    "kineto": "record Python functions (torch.profiler with `with_stack=True`), or sample the process with py-spy",
+}
+
 FEWEST_SAMPLES = 10
 """Fewer samples than this name nothing."""
 
@@ -43,6 +53,7 @@ class HostStory:
 
     thread: HostThread
     tick_ns: int
+    how_to_sample: str | None  # None where the trace holds the code's functions
     idle: Intervals  # of the device
     late: Intervals  # the thread's part of it
     late_ns_of_others: Mapping[int, int]  # host-late time of the other launching threads, by tid
@@ -189,7 +200,7 @@ class HostStory:
             yield self.activity.do
         if self.where is None:
             if function is None:
-                yield "Put ranges (NVTX, record_function) around the phases of the host loop: then the gaps get names."
+                yield _NAME_THE_GAPS if len(self.thread.ranges) else _PUT_RANGES
         elif self.is_launching_code:
             yield (
                 f"'{self.where}' is the code that launches: look inside it, launch less often (compile, fuse, CUDA "
@@ -200,8 +211,8 @@ class HostStory:
                 f"Overlap '{self.where}' with the device: launch the next step first, "
                 "or do this work in another thread or process."
             )
-        if not self.sampled and not self.function:
-            yield "See which code it is: sample its stacks (nsys --sample=process-tree, or py-spy for Python)."
+        if not self.sampled and not self.function and self.how_to_sample:
+            yield f"See which code it is: {self.how_to_sample}."
 
     @property
     def refute(self) -> str:
@@ -227,6 +238,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     return HostStory(
         thread=thread,
         tick_ns=trace.tick_ns,
+        how_to_sample=None if trace.source.captured("python") else _SAMPLING[trace.source.kind],
         idle=account.idle,
         late=late,
         late_ns_of_others=dict(sorted(others.items(), key=lambda item: -item[1])),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from diag.model import units
 from diag.rules import host_story
 from diag.rules.engine import device_rule, subject_of
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence, Finding
 from diag.rules.host_story import HostStory
 from diag.rules.thresholds import Limits
@@ -54,7 +55,7 @@ def gpu_idle(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[A
         f"({units.share(device.share(time))}) shorter.",
         evidence=[*_evidence(trace, device, account), *(story.evidence() if story else ())],
         refute=told.refute if told else cause.refute,
-        next=list(told.next_steps()) if told else [cause.next],
+        next=list(told.next_steps()) if told else list(_next_steps(trace, cause)),
         extent=time,
     )
 
@@ -68,13 +69,17 @@ def shared_hardware(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
     Decides   Work of other processes on hardware with the same UUID (of a MIG slice: the same slice), cut to the
               window; fires at `share`. What falls between this process' own work is no idle time; what falls beside it
               shares SMs and bandwidth under MPS, and without MPS the GPU switches between the processes, so that each
-              one's operations seem to last longer. Whether an MPS server ran is known by its process' name alone.
+              one's operations seem to last longer. Whether an MPS server ran is known by its process' name alone. Of
+              processes outside the trace nothing is known: without others in it there is no telling.
     Matters   Each process waits longer while another one runs, and its kernels' durations are not those of a GPU alone.
     Do        Give each process a device or MIG slice of its own, or share it deliberately (MPS).
     Refute    Run this process alone: if its window stays as long, the others did not matter.
     """
     if device.uuid is None:
         yield CannotTell(subject_of(device), "which hardware the device is: the trace has no UUID for it")
+        return
+    if not device.other_pids:
+        yield CannotTell(subject_of(device), _NOT_PROFILED)
         return
     others = device.others & device.window
     share = device.share(others)
@@ -186,6 +191,13 @@ NOT_CAPTURED = Cause(
 CAUSES = (HOST_LATE, LAUNCH_LATENCY, DEVICE_SIDE, NOT_CAPTURED)
 
 
+def _next_steps(trace: Trace, cause: Cause) -> Iterator[str]:
+    yield cause.next
+    events = FACTS["cuda_event"]
+    if cause is DEVICE_SIDE and not events.is_captured(trace):
+        yield f"Record the events, which this trace does not hold: {events.how_in(trace)}."
+
+
 def _claim(
     device: DeviceTimeline, account: IdleAccount, cause: Cause, story: HostStory | None, n_unseen: int
 ) -> Iterator[str]:
@@ -221,6 +233,10 @@ def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Ite
         yield Evidence("clock error between the inputs", trace.clock_error_ns, "ns", joined)
 
 
+_NOT_PROFILED = (
+    "processes that were not profiled: none but this one has work on the device in the trace; nvidia-smi lists those "
+    "that use it"
+)
 _SHARED_OPERATIONS = (
     "SELECT process_id, device, kind, start_ns, end_ns FROM gpu_op JOIN process_device p USING (process_id) "
     "WHERE gpu_op.source_id = {source:d} AND p.ordinal = gpu_op.device AND p.device_id = "

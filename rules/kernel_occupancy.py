@@ -9,13 +9,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from diag.model.occupancy import Block, Occupancy
+from diag.rules import kernel_profiler
 from diag.rules.report import OccupancyRow
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.trace import Trace
 
-UNKNOWN_LIMITS = (
-    "the limits of an SM: the compute capability of an NVIDIA device is not in the trace or not in the table"
-)
+
+def unknown_limits(device: DeviceTimeline) -> str:
+    """Why the limits of its SMs are not known."""
+    if kernel_profiler.is_amd(device):
+        return "the limits of a compute unit: the device is AMD's, and the table has NVIDIA's"
+    return "the limits of an SM: the device's compute capability is not in the trace or not in the table"
+
+
 NO_CONFIGURATION = "registers, shared memory and block sizes of the kernels were not captured"
 
 

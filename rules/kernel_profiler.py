@@ -11,7 +11,7 @@ from diag.timeline.device import DeviceTimeline
 
 def is_amd(device: DeviceTimeline) -> bool:
     """Told from the calls: HIP and CUDA work look alike on the device."""
-    return any(device.names[i].startswith("hip") for i in np.unique(device.calls.name_id).tolist())
+    return any(device.names[i].startswith("hip") for i in np.flatnonzero(np.bincount(device.calls.name_id)).tolist())
 
 
 def command(device: DeviceTimeline, short_name: str) -> str:

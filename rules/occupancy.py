@@ -14,7 +14,7 @@ from diag.model.occupancy import Block, Occupancy, most_registers, most_shared_b
 from diag.rules import families, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.kernel_occupancy import NO_CONFIGURATION, UNKNOWN_LIMITS
+from diag.rules.kernel_occupancy import NO_CONFIGURATION, unknown_limits
 from diag.rules.kernel_profiler import command
 from diag.rules.tables import kernels_by_name
 from diag.rules.thresholds import Limits
@@ -45,7 +45,7 @@ def low_occupancy(trace: Trace, device: DeviceTimeline, limits: Limits) -> Itera
     """
     gpu = trace.gpu_of(device)
     if gpu.limits is None or not gpu.sm_count:
-        yield CannotTell(subject_of(device), UNKNOWN_LIMITS)
+        yield CannotTell(subject_of(device), unknown_limits(device))
         return
     shapes = trace.configurations_of(device)
     if not shapes.is_captured:

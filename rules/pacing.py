@@ -27,7 +27,7 @@ class Launches:
     call: NDArray[np.int64]  # index into the device's calls
     op: NDArray[np.int64]  # index into the device's operations
     thread_id: NDArray[np.int32]
-    part: NDArray[np.int64]  # of the window, which may have several
+    part: NDArray[np.int64]  # of the window, which may have several, that the first operation is in
     is_graph: NDArray[np.bool_]
     start_ns: Times
     end_ns: Times
@@ -81,7 +81,7 @@ def _launches_of(device: DeviceTimeline) -> Launches:
         call=call,
         op=known[first],
         thread_id=calls.thread_id,
-        part=np.searchsorted(device.window.starts_ns, calls.start_ns, side="right"),
+        part=np.searchsorted(device.window.starts_ns, device.ops.start_ns[known[first]], side="right"),
         is_graph=calls_of_graphs(device)[call],
         start_ns=calls.start_ns,
         end_ns=calls.end_ns,

@@ -9,7 +9,7 @@ import numpy as np
 
 from diag.model import units
 from diag.model.hardware import ComputeCapability, Gpu, Product, sm_limits
-from diag.rules import families, queries
+from diag.rules import families, kernel_profiler, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.tables import kernels_by_name
@@ -39,7 +39,7 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     gpu = trace.gpu_of(device)
     capability = gpu.compute_capability or _generation(device)
     if capability is None:
-        yield CannotTell(subject_of(device), "whether the device has tensor cores: its compute capability is not known")
+        yield CannotTell(subject_of(device), _AMD if kernel_profiler.is_amd(device) else _UNKNOWN_CAPABILITY)
         return
     sm = gpu.limits or sm_limits(capability)
     if sm is None:
@@ -153,3 +153,7 @@ def _next(types: Sequence[str], uses_tf32: bool) -> Iterator[str]:
     half = "bfloat16" if "bf16" in types else "float16"
     scaler = "" if half == "bfloat16" else " with torch.amp.GradScaler"
     yield f'Mixed precision: torch.autocast("cuda", dtype=torch.{half}){scaler}.'
+
+
+_UNKNOWN_CAPABILITY = "whether the device has tensor cores: its compute capability is not known"
+_AMD = "which products an AMD device computes on its matrix cores: the names of its kernels do not tell"

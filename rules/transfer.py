@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +49,10 @@ def transfer_bound(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     top = link_copies[0]
     overlap_ns = min(exposed.measure_ns, (device.kernel_time - device.link_copy_time).measure_ns)
     yield Finding(
-        title=f"Transfer-bound: {_describe(top)} at {units.rate(top.bytes, top.busy_ns)}",
+        title=f"{_bound(share)}: {_describe(top)} at {units.rate(top.bytes, top.busy_ns)}",
         claim=f"{units.share(share)} of the window ({units.time(exposed.measure_ns)} of "
-        f"{units.time(device.window_ns)}) copies between host and device while no kernel runs: "
-        f"{units.count(top.count, 'copy')} {_describe(top)}, {units.size(top.bytes)} at "
+        f"{units.time(device.window_ns)}) copies between host and device while no kernel runs"
+        f"{_above_all(link_copies)} {units.count(top.count, 'copy')} {_describe(top)}, {units.size(top.bytes)} at "
         f"{units.rate(top.bytes, top.busy_ns)}{_of_link(device, top)}. Kernels take "
         f"{units.time(device.kernel_time.measure_ns)}{_same_stream(device)}.",
         subject=subject_of(device),
@@ -78,9 +78,9 @@ def pageable_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
 
     Asks      What share of the window is busy with copies from or to pageable host memory?
     Decides   share = |union of those copies| / window; fires at `share`. What pinning could win is their time less the
-              same bytes at the rate of this trace's own pinned copies in that direction. Without any, the bound is all
-              their time; typically it is about half (CUDA C++ Best Practices Guide, 10.1.1: pinned copies reach about
-              twice the rate).
+              same bytes at the rate of this trace's own pinned copies in that direction, without any at the full rate
+              of the product's link. Where neither is known the bound is all their time; typically it is about
+              half (CUDA C++ Best Practices Guide, 10.1.1: pinned copies reach about twice the rate).
     Matters   A pageable copy goes through a staging buffer, cannot overlap with kernels and blocks the calling thread.
     Do        Pin the buffers (`pin_memory=True`, `cudaHostAlloc`), copy with `non_blocking=True`, reuse them.
     Refute    The same copies after pinning take as long: then the link, not staging, was the limit.
@@ -108,7 +108,10 @@ def pageable_copies(trace: Trace, device: DeviceTimeline, limits: Limits) -> Ite
         counterfactual=f"Pinned memory would win {units.time(saved_ns)} at most{typically}, and lets copies overlap.",
         evidence=[*(_evidence_of(group, device) for group in groups), *_blocked_evidence(device, is_pageable)],
         refute="The same copies after pinning take as long: then the link, not staging, was the limit.",
-        next=["Pin the buffers (`pin_memory=True`, `cudaHostAlloc`) and reuse them; copy with `non_blocking=True`."],
+        next=[
+            *([_NO_COPY] if hardware.is_integrated(device.hardware) else []),
+            "Pin the buffers (`pin_memory=True`, `cudaHostAlloc`) and reuse them; copy with `non_blocking=True`.",
+        ],
         extent=time,
     )
 
@@ -120,11 +123,11 @@ def _pinned_like(device: DeviceTimeline, pageable: Copies) -> Copies | None:
 
 
 def _won_by_pinning_ns(device: DeviceTimeline, pageable: Copies) -> int:
-    """At most: all the time of the copies where nothing shows how long they would take from pinned memory."""
-    pinned = _pinned_like(device, pageable)
-    if pinned is None:
-        return pageable.busy_ns
-    return max(0, int(pageable.busy_ns - pageable.bytes * pinned.busy_ns / pinned.bytes))
+    """At most: without pinned copies to compare with, and a link whose rate is known, all the time of the copies."""
+    if pinned := _pinned_like(device, pageable):
+        return max(0, int(pageable.busy_ns - pageable.bytes * pinned.busy_ns / pinned.bytes))
+    share_of_link = _link_share(device, pageable)
+    return pageable.busy_ns if share_of_link is None else int(pageable.busy_ns * (1 - share_of_link))
 
 
 def _blocked_evidence(device: DeviceTimeline, is_pageable: NDArray[np.bool_]) -> Iterator[Evidence]:
@@ -134,6 +137,17 @@ def _blocked_evidence(device: DeviceTimeline, is_pageable: NDArray[np.bool_]) ->
     if blocked:
         formula = "union of the calls that launched these copies, cut to the window"
         yield Evidence("host blocked in the launching calls", blocked.measure_ns, "ns", formula)
+
+
+def _bound(share: float) -> str:
+    """What takes less than half of the window does not bound it."""
+    return "Transfer-bound" if 2 * share >= 1 else "Exposed copies"
+
+
+def _above_all(groups: Sequence[Copies]) -> str:
+    """The first group stands for all where the others take next to nothing."""
+    others_ns = sum(group.busy_ns for group in groups[1:])
+    return ", above all in" if 100 * others_ns >= groups[0].busy_ns else ":"
 
 
 def _describe(copies: Copies) -> str:
@@ -190,4 +204,8 @@ def _overlap_evidence(device: DeviceTimeline, exposed: Intervals, overlap_ns: in
     yield Evidence("won by perfect overlap", overlap_ns, "ns", "min(exposed copies, kernels outside link copies)")
 
 
+_NO_COPY = (
+    "Host and device share this memory: map the buffers (cudaHostAlloc with cudaHostAllocMapped, cudaMallocManaged) "
+    "and copy nothing."
+)
 _COPY_COLUMNS = "copy_kind, src_memory, dst_memory, stream, bytes, start_ns, end_ns"

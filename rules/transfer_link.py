@@ -35,6 +35,9 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     if device.share(device.exposed_link_copies) < limits["share"]:
         yield Clear(subject_of(device))
         return
+    if hardware.is_integrated(device.hardware):
+        yield CannotTell(subject_of(device), _NO_LINK.format(name=device.hardware))
+        return
     link = hardware.host_link(device.hardware)
     if link is None:
         yield CannotTell(subject_of(device), _UNKNOWN_LINK.format(name=device.hardware or "this device"))
@@ -132,6 +135,7 @@ _UNKNOWN_LINK = (
     "share of the link's peak: the width and speed of the link of {name} are not in the trace; "
     "see nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv"
 )
+_NO_LINK = "share of the link's peak: {name} shares its memory with the host, no link lies between them"
 _NOTHING_LARGE = "share of the link's peak: no copy of 1 MiB or more is between the device and pinned memory"
 _ANOTHER_LINK = "share of the link's peak: {rate}/s is more than the {carried}/s of {name}: it has another link here"
 _CROWDED = (

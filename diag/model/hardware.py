@@ -56,6 +56,7 @@ class Product:
     fp32_flops: float | None  # outside the tensor cores
     tf32_flops: float | None
     half_flops: float | None  # FP16 or BF16 inputs
+    is_integrated: bool = False  # shares its memory with the host: no link lies between
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ def _products() -> Mapping[str, Product]:
             fp32_flops=entry.get("fp32_flops"),
             tf32_flops=entry.get("tf32_flops"),
             half_flops=entry.get("half_flops"),
+            is_integrated=entry.get("is_integrated", False),
         )
         for name, entry in tables["products"].items()
     }
@@ -173,6 +175,12 @@ def host_link(name: str | None) -> Link | None:
     """The link of a product to its host at its full width; None where the name does not tell."""
     known = product(name) if name else None
     return known.link if known else None
+
+
+def is_integrated(name: str | None) -> bool:
+    """Whether a product is known to share its memory with the host."""
+    known = product(name) if name else None
+    return known is not None and known.is_integrated
 
 
 def _parsed(capability: str) -> ComputeCapability:

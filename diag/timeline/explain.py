@@ -8,6 +8,10 @@ import numpy as np
 
 from diag.timeline.host import HostThread
 from diag.timeline.intervals import Intervals
+from diag.timeline.steps import PROFILER_STEP
+
+MANY_PIECES = 10
+"""A range around so many gaps is around whatever the program does; own choice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +33,8 @@ def cover_by_ranges(thread: HostThread, when: Intervals, *, least_share: float, 
 
     The fit of a pattern is |when ∩ ranges| / |when ∪ ranges| (Jaccard), its ranges cut to the span of `when`, so that
     neither an enclosing main loop nor a small detail is named where a range fits. Each further pattern explains what
-    those before it left over.
+    those before it left over. What holds all of many pieces (main program, loop), or is the profiler's own
+    step, explains nothing.
     """
     wanted_ns = least_share * when.measure_ns
     covers: list[RangeCover] = []
@@ -54,7 +59,13 @@ def _best_cover(thread: HostThread, when: Intervals) -> RangeCover | None:
     covered_ns = np.bincount(labels[outermost], inside_ns[outermost], len(texts))
     range_ns = np.bincount(labels[outermost], duration_ns[outermost], len(texts))
     fit = covered_ns / (when.measure_ns + range_ns - covered_ns)
+    fit[[text == PROFILER_STEP for text in texts]] = 0
+    first_ns, last_ns = when.span
+    if len(when) >= MANY_PIECES:
+        fit[labels[(ranges.start_ns <= first_ns) & (ranges.end_ns >= last_ns)]] = 0
     best = int(np.argmax(fit))
+    if not fit[best]:
+        return None
     of = np.flatnonzero(outermost & (labels == best) & (inside_ns > 0))
     time = Intervals.union_of(ranges.start_ns[of], ranges.end_ns[of])
     return RangeCover(texts[best], len(of), when & time, time)

@@ -72,7 +72,14 @@ def _repeats_from_ns(ops: GpuOps) -> int:
 
 
 def _repeats(ops: GpuOps) -> bool:
-    return len(ops) >= FEWEST_OPERATIONS and len(ops) >= 2 * len(np.unique(_what(ops)))
+    """Copies alone are loading, however many: in steady state something is computed again and again."""
+    computing = ops.select((ops.kind == gpu_work.KERNEL) | (ops.kind == gpu_work.GRAPH))
+    return len(ops) >= FEWEST_OPERATIONS and _occurs_twice(ops) and len(computing) > 0 and _occurs_twice(computing)
+
+
+def _occurs_twice(ops: GpuOps) -> bool:
+    """On average over the names."""
+    return len(ops) >= 2 * len(np.unique(_what(ops)))
 
 
 def _what(ops: GpuOps) -> gpu_work.Column:

@@ -76,6 +76,7 @@ def test_time_in_the_data_loader_counts_recursion_once(ask: Ask) -> None:
 def test_self_time_is_duration_less_what_is_inside(ask: Ask) -> None:
     finding = only_finding(ask("host.hot", loading(60)))
     found = figures(finding)
+    assert any(step.startswith("If the program uses a GPU, capture it too (nsys profile") for step in finding.next)
     assert "'DataLoader.__next__'" in finding.claim
     assert found["self time of 'DataLoader.__next__'"] == 600  # 30 of the inner and 30 of the outer, ten times
     assert found["self time of 'train'"] == 400
@@ -141,3 +142,9 @@ def test_without_os_calls_there_is_no_telling(ask: Ask) -> None:
     (answer,) = ask("host.os_calls", loading(60))
     assert isinstance(answer, CannotTell)
     assert answer.because.startswith("OS runtime calls were not captured")
+
+
+def test_without_a_range_that_names_one_a_loader_is_not_known(ask: Ask) -> None:
+    (answer,) = ask("host.data_loader", working(11))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("no range names a data loader")

@@ -62,8 +62,10 @@ def test_a_launch_before_the_gap_leaves_it_to_the_device(ask: Ask) -> None:
     scene = Scene()
     for i in range(10):
         scene.main.launch(scene.gpu, called=i - 20, start=100 * i, end=100 * i + 80)
-    found = idle_figures(ask, scene.export)
+    finding = only_finding(ask("idle.gpu", scene.export))
+    found = figures(finding)
     assert found["device side"] == found["idle"] == 180
+    assert finding.next[-1].startswith("Record the events")
 
 
 def test_a_launch_at_the_start_of_the_gap_is_latency_alone(ask: Ask) -> None:
@@ -280,3 +282,34 @@ def test_graph_rows_make_busy_an_upper_bound(report_on: Analyse) -> None:
     (device,) = report_on(scene.export).devices
     assert device.busy_is_upper_bound
     assert (device.busy_ns, device.graph_ns, device.n_graphs) == (800, 800, 10)
+
+
+def test_processes_outside_the_trace_are_not_known(ask: Ask) -> None:
+    scene = starved()
+    scene.export.hardware(index=0, uuid="GPU-a")
+    (answer,) = ask("idle.shared", scene.export)
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("processes that were not profiled")
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "advice"),
+    [
+        ("KernelExecutor::compileFusion", "GPU starved by compiling with nvFuser", "Run each fusion and shape once"),
+        ("Optimizer.zero_grad#SGD.zero_grad", "GPU starved by zeroing gradients", "Drop the gradients"),
+    ],
+)
+def test_ranges_that_frameworks_name_say_what_to_do(ask: Ask, name: str, title: str, advice: str) -> None:
+    scene = starved()
+    for start in range(80, 900, 100):
+        scene.main.range(name, start, start + 14)
+    finding = only_finding(ask("idle.gpu", scene.export))
+    assert finding.title == title
+    assert finding.next[0].startswith(advice)
+
+
+def test_ranges_that_say_little_are_not_asked_for_again(ask: Ask) -> None:
+    scene = starved()
+    for start in range(80, 900, 100):
+        scene.main.range("detail", start, start + 2)
+    assert only_finding(ask("idle.gpu", scene.export)).next[0].startswith("No range of the launching thread")

@@ -10,7 +10,7 @@ import pytest
 from diag.rules.finding import CannotTell, Clear
 from tests.builders.nsys_export import NsysExport
 from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
-from tests.rules.scenes import H100, Scene
+from tests.rules.scenes import H100, Scene, starved
 
 MANY = 132 * 32 + 1  # blocks: one more than an H100 ever holds
 WIDE = {"blockX": 64, "registersPerThread": 128}
@@ -166,3 +166,12 @@ def test_local_memory_of_a_rare_kernel_is_no_matter(ask: Ask) -> None:
         scene.gpu.kernel(100 * i, 100 * i + 100, "stencil")
     scene.gpu.kernel(1000, 1100, "sort", localMemoryPerThread=8)
     assert [type(answer) for answer in ask("kernels.local_memory", scene.export)] == [Clear]
+
+
+@pytest.mark.parametrize("rule_id", ["kernels.occupancy", "kernels.grid", "kernels.simt_gemm"])
+def test_of_an_amd_device_no_figures_of_nvidia_are_missed(ask: Ask, rule_id: str) -> None:
+    scene = starved()
+    scene.main.call("hipLaunchKernel", 0, 1)
+    (answer,) = ask(rule_id, scene.export)
+    assert isinstance(answer, CannotTell)
+    assert "AMD" in answer.because

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from diag.rules.finding import Clear
+from diag.rules.finding import CannotTell, Clear
 from tests.builders.nsys_export import NsysExport
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
-from tests.rules.scenes import Scene, too_short
+from tests.rules.scenes import H100, Scene, too_short
 
 MIB = 1 << 20
 PAGEABLE = ("Pageable", "Device")
@@ -158,3 +158,37 @@ def test_pinned_copies_of_the_other_direction_show_nothing(ask: Ask) -> None:
     export = alternating(60, 40, memory=PAGEABLE)
     export.process(100).gpu().copy(1000, 1020, 2 * MIB, "Device-to-Host", ("Device", "Pinned"))
     assert only_finding(ask("transfer.pageable", export)).recoverable_ns == 600
+
+
+def test_pinning_wins_no_more_than_the_link_carries(ask: Ask) -> None:
+    """1 MiB at a quarter of what the link of this product carries: three quarters of the time are the bound."""
+    scene_ns = 4 * round((1 << 20) / 63.015384615)
+    scene = Scene(H100)
+    for start in range(0, 10 * scene_ns, scene_ns):
+        scene.gpu.copy(start, start + scene_ns, MIB, memory=PAGEABLE)
+    finding = only_finding(ask("transfer.pageable", scene.export))
+    assert finding.recoverable_ns == pytest.approx(0.75 * 10 * scene_ns, rel=1e-4)
+
+
+def test_on_integrated_hardware_nothing_need_be_copied(ask: Ask) -> None:
+    scene = Scene({"name": "Xavier"})
+    for start in range(0, 1000, 100):
+        scene.gpu.copy(start, start + 100, MIB, memory=PAGEABLE)
+    assert only_finding(ask("transfer.pageable", scene.export)).next[0].startswith("Host and device share this memory")
+    (answer,) = ask("transfer.link", scene.export)
+    assert isinstance(answer, CannotTell)
+    assert answer.because.endswith("Xavier shares its memory with the host, no link lies between them")
+
+
+@pytest.mark.parametrize(("copy_ns", "title"), [(60, "Transfer-bound: "), (40, "Exposed copies: ")])
+def test_only_half_of_the_window_binds(ask: Ask, copy_ns: int, title: str) -> None:
+    assert only_finding(ask("transfer.bound", alternating(copy_ns, 100 - copy_ns))).title.startswith(title)
+
+
+def test_copies_of_several_kinds_are_not_told_as_one(ask: Ask) -> None:
+    scene = Scene()
+    for start in range(0, 1000, 100):
+        scene.gpu.copy(start, start + 40, MIB, memory=PINNED)
+        scene.gpu.copy(start + 40, start + 60, MIB, "Device-to-Host", ("Device", "Pinned"))
+        scene.gpu.kernel(start + 60, start + 100)
+    assert "above all in 10 copies pinned host→device" in only_finding(ask("transfer.bound", scene.export)).claim

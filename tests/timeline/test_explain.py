@@ -35,3 +35,17 @@ def test_a_loop_around_many_gaps_explains_less_than_what_fits_them(tmp_path: Pat
         when = Intervals.union_of(starts, [start + 20 for start in starts])
         best, *_ = cover_by_ranges(thread, when, least_share=0.1)
         assert (best.pattern, best.count) == ("load", 10)
+
+
+def test_what_holds_all_of_many_gaps_explains_nothing(tmp_path: Path) -> None:
+    """Main program and profiler's step fit best, for the device hardly works; the model's code says more."""
+    scene = Scene()
+    scene.main.range("<module>", -10, 1000)
+    scene.main.range("ProfilerStep#1", 5, 990)
+    scene.main.range("forward", 10, 950)
+    with imported(scene.export, tmp_path) as case:
+        (thread,) = Trace(case, case.sources[0]).threads.values()
+        starts = list(range(0, 1000, 100))
+        when = Intervals.union_of(starts, [start + 95 for start in starts])
+        best, *_ = cover_by_ranges(thread, when, least_share=0.1)
+        assert best.pattern == "forward"

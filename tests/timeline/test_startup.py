@@ -10,7 +10,7 @@ from diag.timeline.startup import Startup
 from diag.timeline.trace import Trace
 from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
-from tests.rules.scenes import starting
+from tests.rules.scenes import Scene, starting
 
 
 def startup_of(export: NsysExport, folder: Path) -> Startup:
@@ -56,3 +56,13 @@ def test_where_nothing_repeats_no_steady_state_is_in_sight(tmp_path: Path) -> No
     startup = startup_of(starting(steps=1).export, tmp_path)
     assert not startup.is_told
     assert not startup.time
+
+
+def test_copies_alone_are_no_steady_state(tmp_path: Path) -> None:
+    """A program that loads its weights, buffer after buffer, and fills one of them with a kernel."""
+    scene = Scene()
+    scene.main.launch(scene.gpu, called=0, start=10, end=20, name="fill")
+    for start in range(100, 2000, 100):
+        scene.main.call("cudaMalloc_v3020", start - 50, start - 10)
+        scene.gpu.copy(start, start + 50, 1 << 20)
+    assert not startup_of(scene.export, tmp_path).is_told
