@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,6 @@ def test_the_notebook_is_a_notebook_without_outputs() -> None:
     ids = [cell["id"] for cell in document["cells"]]
     assert len(set(ids)) == len(ids)
     assert all(cell.get("outputs", []) == [] for cell in document["cells"])
-    nbformat = pytest.importorskip("nbformat")
     nbformat.validate(document)
 
 
