@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from weakref import WeakKeyDictionary
+from functools import partial
 
 import numpy as np
 
@@ -42,13 +42,8 @@ class KernelOccupancy:
 
 
 def occupancy_by_name(trace: Trace, device: DeviceTimeline) -> Mapping[int, KernelOccupancy]:
-    """By the id of the kernel's name; empty where the device's limits are not known. Worked out once per device."""
-    if device not in _KNOWN:
-        _KNOWN[device] = _occupancy_by_name(trace, device)
-    return _KNOWN[device]
-
-
-_KNOWN: WeakKeyDictionary[DeviceTimeline, Mapping[int, KernelOccupancy]] = WeakKeyDictionary()
+    """By the id of the kernel's name; empty where the device's limits are not known."""
+    return device.once("occupancy", partial(_occupancy_by_name, trace, device))
 
 
 def _occupancy_by_name(trace: Trace, device: DeviceTimeline) -> Mapping[int, KernelOccupancy]:

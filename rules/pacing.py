@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,13 +61,7 @@ class Launches:
 
 
 def launches_of(device: DeviceTimeline) -> Launches:
-    """Worked out once per device."""
-    if device not in _LAUNCHES:
-        _LAUNCHES[device] = _launches_of(device)
-    return _LAUNCHES[device]
-
-
-_LAUNCHES: WeakKeyDictionary[DeviceTimeline, Launches] = WeakKeyDictionary()
+    return device.once("launches", partial(_launches_of, device))
 
 
 def _launches_of(device: DeviceTimeline) -> Launches:

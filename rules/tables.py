@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,13 +87,8 @@ def kernel_rows(trace: Trace, device: DeviceTimeline) -> list[KernelRow]:
 
 
 def kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:
-    """The kernels of a device by the id of their name, without occupancy; worked out once per device."""
-    if device not in _KERNELS:
-        _KERNELS[device] = _kernels_by_name(device)
-    return _KERNELS[device]
-
-
-_KERNELS: WeakKeyDictionary[DeviceTimeline, Mapping[int, KernelRow]] = WeakKeyDictionary()
+    """The kernels of a device by the id of their name, without occupancy."""
+    return device.once("kernels", partial(_kernels_by_name, device))
 
 
 def _kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:

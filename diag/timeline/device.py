@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from diag.timeline import gpu_work
 from diag.timeline.gpu_work import Calls, GpuOps
 from diag.timeline.intervals import Intervals
+
+Answer = TypeVar("Answer")
 
 COMMUNICATION_KERNEL = re.compile(r"nccl|rccl|nvshmem|oneccl", re.IGNORECASE)
 
@@ -68,6 +71,15 @@ class DeviceTimeline:
     other_pids: tuple[int, ...]
     mig_instance: str | None  # the slice of a GPU that the device is
     host_span: tuple[int, int]  # first start and last end of anything the process did on the host
+
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, what: str, work: Callable[[], Answer]) -> Answer:
+        """The answer of `work`, which several rules ask for under this name and which is worked out the first time."""
+        if what not in self._known:
+            self._known[what] = work()
+        answer: Answer = self._known[what]
+        return answer
 
     @property
     def start_ns(self) -> int:

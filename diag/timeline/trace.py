@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from diag.timeline.ranges import OPEN_NS, Ranges
 from diag.timeline.recordings import ProcessRow, Recordings
 from diag.timeline.startup import ONE_TIME_OVERHEAD, Startup, find_startup
 from diag.timeline.streams import Stream, load_streams
-
-Answer = TypeVar("Answer")
 
 
 class Hardware(NamedTuple):
@@ -51,7 +49,6 @@ class Trace:
         self.recorded = recorded or Recordings(case, source)
         self.scope = scope
         self.range_name: str | None = None  # of the ranges that the scope was made of
-        self._known: dict[tuple[object, ...], Any] = {}
 
     @property
     def source(self) -> Source:
@@ -167,43 +164,36 @@ class Trace:
 
     # ---- what is worked out about a device, once -----------------------------------------------------------------
 
-    def _once(self, what: Callable[[DeviceTimeline], Answer], device: DeviceTimeline) -> Answer:
-        key = (what.__name__, device.process_id, device.device)
-        if key not in self._known:
-            self._known[key] = what(device)
-        answer: Answer = self._known[key]
-        return answer
-
     def details(self, ops: GpuOps, *names: str) -> tuple[gpu_work.Column, ...]:
         """Further columns of these operations (`gpu_work.DETAIL_COLUMNS`), in parallel with them; NONE is NULL."""
         return self.recorded.details(ops, *names)
 
     def idle_of(self, device: DeviceTimeline) -> IdleAccount:
-        return self._once(account_for_idle, device)
+        return device.once("idle", partial(account_for_idle, device))
 
     def startup_of(self, device: DeviceTimeline) -> Startup:
-        return self._once(self._startup, device)
+        return device.once("startup", partial(self._startup, device))
 
     def _startup(self, device: DeviceTimeline) -> Startup:
         return find_startup(device, self.overhead_of(device.process_id, *ONE_TIME_OVERHEAD))
 
     def configurations_of(self, device: DeviceTimeline) -> Configurations:
         """How the kernels of a device were launched."""
-        return self._once(self._configurations, device)
+        return device.once("configurations", partial(self._configurations, device))
 
     def _configurations(self, device: DeviceTimeline) -> Configurations:
         return configurations.configurations_of(device.ops, self.details(device.ops, *configurations.COLUMNS))
 
     def dependencies_of(self, device: DeviceTimeline) -> Dependencies:
         """What the operations of a device, in the whole trace, had to wait for."""
-        return self._once(self._dependencies, device)
+        return device.once("dependencies", partial(self._dependencies, device))
 
     def _dependencies(self, device: DeviceTimeline) -> Dependencies:
         return dependencies_of(device, self.contexts_of(device), self._event_waits)
 
     def unrecorded_graph_launches(self, device: DeviceTimeline) -> Calls:
         """Launches of graphs in the window of which no operation was recorded, on none of the process' devices."""
-        launches = self._once(self._unrecorded_graph_launches, device)
+        launches = device.once("unrecorded graph launches", partial(self._unrecorded_graph_launches, device))
         return launches.select(device.window.contains(launches.start_ns))
 
     def _unrecorded_graph_launches(self, device: DeviceTimeline) -> Calls:
