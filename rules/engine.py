@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from diag.rules.facts import FACTS
-from diag.rules.finding import Answer, CannotTell, Subject
+from diag.rules.finding import Answer, CannotTell, Finding, Subject
 from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
@@ -126,7 +126,8 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
             yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
     for answer in rule.decide(trace, limits):
-        yield replace(told_apart(answer, trace), rule=rule.id)
+        answer = replace(told_apart(answer, trace), rule=rule.id)
+        yield replace(answer, confidence="low") if isinstance(answer, Finding) and trace.source.is_cut else answer
 
 
 def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:

@@ -102,9 +102,6 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         return
     name, top_ns = ranked[0]
     looks_deeper = _has_ranges_inside(main, name)
-    look = (
-        [f"Look into it: {queries.report_on_range(trace, name)}"] if looks_deeper and name != trace.range_name else []
-    )
     sql = queries.ranges(trace, main.thread.thread_id)
     yield Finding(
         title=f"The main thread waits in {name}" if activities.is_waiting(name) else f"Hot on the host: {name}",
@@ -119,7 +116,6 @@ def hot_host_code(trace: Trace, limits: Limits) -> Iterator[Answer]:
         evidence=[_self_evidence(text, ns, sql) for text, ns in ranked if ns > 0],
         refute="Replace it by a stub: if the run takes as long, the time was spent waiting in it, not by it.",
         next=[
-            *look,
             f"If the program uses a GPU, capture it too ({FACTS['gpu'].how_in(trace)}): this may be a wait for it.",
             "Sample its code with py-spy or nsys --sample.",
         ],

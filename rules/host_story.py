@@ -104,7 +104,7 @@ class HostStory:
     def sentences(self) -> Iterator[str]:
         if sum(self.late_ns_of_others.values()) >= LEAST_TOLD_SHARE * self.late.measure_ns:
             yield (
-                f"{units.time(self.late.measure_ns)} of that is on thread {self.thread.tid}, of which the rest speaks; "
+                f"{units.time(self.late.measure_ns)} of that is on thread {self.thread.tid}, which the rest is about; "
                 + ", ".join(f"{units.time(ns)} on thread {tid}" for tid, ns in self.late_ns_of_others.items())
                 + "."
             )
@@ -130,7 +130,7 @@ class HostStory:
         if not gaps:
             return f"All gaps are shorter than two ticks of the trace ({units.time(2 * self.tick_ns)})."
         inside = ""
-        if self.covers:
+        if self.covers and not activities.activity_of_range(self.covers[0].pattern):
             share = (self.covers[0].ranges & gaps).measure_ns / gaps.measure_ns
             inside = f", {units.share(share)} of it inside '{self.covers[0].pattern}'"
         return (

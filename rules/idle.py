@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from diag.model import units
 from diag.rules import host_story
 from diag.rules.engine import device_rule, subject_of
@@ -214,7 +216,8 @@ def _claim(
         yield f"Its largest part, {units.time(cause.time_in(account).measure_ns)}, is {cause.in_words}."
     if story is not None:
         late = units.time(account.host_late.measure_ns)
-        yield f"For {late} of it the host had not yet launched the next operation."
+        part = f"{late} of it" if cause is HOST_LATE else f"another {late}"
+        yield f"For {part} the host had not yet launched the next operation."
         yield from story.sentences()
 
 
@@ -225,12 +228,23 @@ def _evidence(trace: Trace, device: DeviceTimeline, account: IdleAccount) -> Ite
         below_ns = account.idle.lengths_ns[account.idle.lengths_ns < 2 * trace.tick_ns].sum()
         ticks = f"gaps shorter than two ticks of the trace ({units.time(2 * trace.tick_ns)}): may be rounding"
         yield Evidence("idle below two ticks", int(below_ns), "ns", ticks)
+    if gaps := _longest_gaps(trace, account.idle):
+        yield Evidence("longest gaps", gaps, "text", "length, and start from the first event as --window counts it")
     for cause in CAUSES:
         if time := cause.time_in(account):
             yield Evidence(cause.name, time.measure_ns, "ns", cause.formula)
     if trace.clock_error_ns:
         joined = "ranges of the joined inputs may be shifted by this; gaps shorter than twice as long name none"
         yield Evidence("clock error between the inputs", trace.clock_error_ns, "ns", joined)
+
+
+def _longest_gaps(trace: Trace, idle: Intervals, most: int = 3) -> str:
+    """Where to look first."""
+    longest = np.argsort(-idle.lengths_ns, kind="stable")[:most]
+    first_ns, _ = trace.event_span
+    return ", ".join(
+        f"{units.time(int(idle.lengths_ns[i]))} at {units.time(int(idle.starts_ns[i]) - first_ns)}" for i in longest
+    )
 
 
 _NOT_PROFILED = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from diag.model import units
-from diag.rules.finding import Clear, Finding, Subject
+from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
@@ -28,7 +29,9 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
 """Rules that name a cause of what another one finds: a verdict names the cause."""
 
 
-def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
+def verdict(
+    findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline], *, is_cut: bool = False
+) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
     A warning about a device comes before anything about the host alone, which matters when a device feels it.
@@ -37,13 +40,15 @@ def verdict(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequen
     of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
     candidates = of_devices or serious
     top = _most_specific(candidates[0], candidates) if candidates else None
+    cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
     if top is None:
-        return _healthy(findings, clear, devices)
-    excluded = list(_excluded(top.subject, findings, clear)) if top.rule != "idle.gpu" else []
+        healthy = _healthy(findings, clear, devices)
+        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, cut))))
+    excluded = list(_excluded(top.subject, findings, devices)) if top.rule != "idle.gpu" else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
     blind = "" if devices else "No GPU work is in sight here: this speaks for the host only."
-    return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind))), top.id)
+    return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind, cut))), top.id)
 
 
 def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
@@ -58,9 +63,11 @@ def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
     return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= top.extent.measure_ns else top
 
 
-def _excluded(subject: Subject, findings: Sequence[Finding], clear: Sequence[Clear]) -> Iterator[str]:
-    """What the same subject is shown not to suffer from."""
-    if any(answer.rule == "idle.gpu" and answer.subject.same_device(subject) for answer in clear):
+def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> Iterator[str]:
+    """What the same subject is shown not to suffer from, whatever the thresholds are."""
+    about = (subject.source, subject.process, subject.device)
+    judged = [each for each in devices if (each.source_id, each.pid, each.device) == about and each.has_shares]
+    if any(device.share(device.idle) < WARNING_SHARE for device in judged):
         yield "not idle"
     if any(finding.rule == "launch.back_pressure" and finding.subject.same_device(subject) for finding in findings):
         yield "not CPU-bound"

@@ -106,6 +106,7 @@ class EventStream(Generic[Event]):
     def __init__(self, blocks: Iterator[bytes], event: type[Event], *, key: str, path: Path) -> None:
         self.metadata: dict[str, Any] = {}
         self.lost: str | None = None
+        self.is_cut = False  # events are lost, and not only what follows them
         self.count = 0
         self._blocks = blocks
         self._one = msgspec.json.Decoder(event)
@@ -191,11 +192,13 @@ class EventStream(Generic[Event]):
                 self._drop(1)
                 return
             if not token:
-                self.lost = f"the file ends before its list of events does; {self.count} events were read"
+                self.is_cut = True
+                self.lost = f"the file ends before its list of events does; {self.count:,} events were read"
                 return
             chunk = self._guessed() or self._scanned()
             if chunk is None:
-                self.lost = f"the file ends in the middle of an event; {self.count} events before it were read"
+                self.is_cut = True
+                self.lost = f"the file ends in the middle of an event; {self.count:,} events before it were read"
                 self._drop(len(self._buffer))
                 return
             self.count += len(chunk.events) + chunk.wrong

@@ -72,7 +72,7 @@ def read(file: InputFile, case: Case, *, bounds: Bounds = Bounds(), progress: Pr
     for chunk in stream:
         trace.add(chunk)
         progress(f"{file.path.name}: {trace.events_read} events")
-    trace.finish(stream.metadata, stream.lost)
+    trace.finish(stream.metadata, stream.lost, is_cut=stream.is_cut)
     return trace.source_id
 
 
@@ -395,7 +395,7 @@ class _Trace:
 
     # ---- when all chunks are in --------------------------------------------------------------------------------
 
-    def finish(self, metadata: Mapping[str, Any], lost: str | None) -> None:
+    def finish(self, metadata: Mapping[str, Any], lost: str | None, *, is_cut: bool) -> None:
         for event_list in _by_fact(self.open_slices.remaining()).items():
             self._add_slices(*event_list)
         self.ranges.finish()
@@ -405,6 +405,8 @@ class _Trace:
         self._add_titles()
         self._add_devices(metadata)
         self._describe_source(metadata)
+        if is_cut:
+            self._run(sql.MARK_AS_CUT)
         self.case.finish_source(self.source_id, self._capabilities(), [*([lost] if lost else []), *self._notes()])
 
     def _run(self, statement: str, **values: object) -> None:

@@ -106,6 +106,7 @@ INSERT_PROCESS_DEVICES = """
       FROM gpu_op
      WHERE source_id = :source
 """
+MARK_AS_CUT = "UPDATE source SET is_cut = 1 WHERE id = :source"
 DESCRIBE_SOURCE = """
     UPDATE source
        SET schema_version = :schema_version, host = :host, rank = :rank, world_size = :world_size,

@@ -50,6 +50,7 @@ class Source:
     capabilities: Mapping[str, int | None]
     clock_error_ns: int | None = None
     joined_to: int | None = None
+    is_cut: int = 0  # 1: the file ends before its events do
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

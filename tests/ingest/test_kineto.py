@@ -16,6 +16,7 @@ from diag.errors import InputError
 from diag.ingest import kineto
 from diag.ingest.input_file import Bounds, InputFile
 from diag.ingest.kineto_events import copy_kind, memory_kinds, overhead_kind, sync_kind
+from diag.rules.analysis import analyse
 from diag.store.case import Case
 from diag.timeline.ranges import load_ranges
 from diag.timeline.trace import Trace
@@ -360,6 +361,10 @@ def test_a_trace_cut_short_keeps_its_whole_events(tmp_path: Path, share: float, 
         assert case.value("SELECT COUNT(*) FROM cpu_range") == whole
         (note,) = case.notes(1)
         assert f"{whole} events" in note
+        assert case.sources[0].is_cut
+        report = analyse(case)
+        assert "cut short" in report.verdict.summary
+        assert {finding.confidence for finding in report.findings} <= {"low"}
 
 
 def test_a_truncated_gzip_keeps_its_whole_events(tmp_path: Path) -> None:
@@ -376,6 +381,7 @@ def test_damage_after_the_events_is_noted(tmp_path: Path) -> None:
     text = MANY.replace(b'"traceName": "x"', rb'"traceName": "C:\Users\x"')
     with trace(tmp_path, text.decode()) as case:
         assert case.value("SELECT COUNT(*) FROM cpu_range") == 100
+        assert not case.sources[0].is_cut
         assert case.notes(1) == ["what follows the events in the file is damaged or missing and was left out"]
 
 

@@ -51,6 +51,13 @@ def test_host_late_and_launch_latency(ask: Ask) -> None:
     assert finding.severity == "critical"
 
 
+def test_the_longest_gaps_say_where_to_look(ask: Ask) -> None:
+    """Times count from the first event, the first launch at -5, as --window does."""
+    scene = starved()
+    scene.main.launch(scene.gpu, called=1495, start=1500, end=1580)
+    assert idle_figures(ask, scene.export)["longest gaps"] == "520 ns at 985 ns, 20 ns at 85 ns, 20 ns at 185 ns"
+
+
 def test_overlapping_work_is_counted_once(ask: Ask) -> None:
     scene = starved()
     for i in range(10):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from diag.rules.finding import CannotTell, Clear
@@ -151,6 +153,14 @@ def test_the_verdict_excludes_what_is_shown_not_to_be_the_cause(report_on: Analy
     verdict = report_on(scene.export).verdict
     assert verdict.title.startswith("Transfer-bound: pinned host→device at ")
     assert verdict.title.endswith("; not idle, not CPU-bound")
+
+
+def test_a_raised_threshold_does_not_make_a_device_busy(report_on: Analyse, tmp_path: Path) -> None:
+    changed = tmp_path / "t.toml"
+    changed.write_text('["idle.gpu"]\nshare = 0.9\n')
+    report = report_on(starved().export, thresholds=changed)
+    assert report.verdict.title.startswith("Launch-bound")
+    assert "not idle" not in report.verdict.title
 
 
 def test_time_between_launches_is_not_measured_across_the_parts_of_a_window(report_on: Analyse) -> None:
