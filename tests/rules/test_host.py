@@ -87,11 +87,9 @@ def test_what_looks_no_deeper_is_said_with_less_confidence(ask: Ask) -> None:
     scene.main.range("everything", 0, 1000)
     shallow = only_finding(ask("host.hot", scene.export))
     assert shallow.confidence == "low"
-    assert not any("--range" in step for step in shallow.next)
     scene.main.range("something", 10, 20)
     deeper = only_finding(ask("host.hot", scene.export))
     assert deeper.confidence == "medium"
-    assert any(step.endswith("--range everything") and "diag report " in step for step in deeper.next)
     assert "with nothing recorded inside it" in deeper.claim
 
 
