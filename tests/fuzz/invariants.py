@@ -27,7 +27,10 @@ def check(report: Report, case: Case) -> None:
         _check_device(device)
     for hardware in report.hardware:
         _check_hardware(hardware)
-    windows = {(device.source, device.process, device.device): device.window_ns for device in report.devices}
+    windows: dict[tuple[int, int, int], int] = {}
+    for device in report.devices:  # two processes may have the same number, on two machines
+        key = (device.source, device.process, device.device)
+        windows[key] = max(windows.get(key, 0), device.window_ns)
     for kernel in report.kernels:
         _check_kernel(kernel, windows[kernel.source, kernel.process, kernel.device])
     for row in report.ranges:
