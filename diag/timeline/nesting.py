@@ -104,3 +104,11 @@ def outermost_of_label(labels: Integers, parent: Index) -> NDArray[np.bool_]:
         go_on = (parent[ancestor] >= 0) & outermost[here]
         here, ancestor = here[go_on], parent[ancestor[go_on]]
     return outermost
+
+
+def parents_among(chosen: NDArray[np.bool_], parent: Index) -> tuple[Index, Index]:
+    """For each range the nearest chosen one from itself on, and from its parent on; -1 where none is."""
+    nearest = np.append(np.where(chosen, np.arange(len(parent)), parent), -1)  # the last one stands for no range
+    while (nearest != (further := nearest[nearest])).any():
+        nearest = further
+    return nearest[:-1], nearest[parent]
