@@ -59,7 +59,7 @@ def _wrong(table: str, columns: list[str]) -> Iterator[str]:
         yield _SOURCE
     for column in columns:
         if target := _REFERENCES.get(column):
-            yield f"{column} NOT IN (SELECT id FROM {target})"
+            yield f"{column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {target})"  # NULL is not in an empty table
         elif column in ("start_ns", "time_ns"):
             yield f"{column} NOT BETWEEN {-LATEST_NS} AND {LATEST_NS}"
         elif column in _NEVER_NEGATIVE:
