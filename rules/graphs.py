@@ -152,7 +152,8 @@ def _repeating(
     )
     after_barrier = np.concatenate(([False], barriers.is_barrier[:-1]))
     group = np.cumsum(barriers.before | barriers.is_barrier | after_barrier, dtype=np.int64)
-    repeats = in_repeated_stretch(what, group, length=round(limits["sequence"]), fewest=round(limits["fewest_repeats"]))
+    length, fewest = (max(round(limits[name]), 1) for name in ("sequence", "fewest_repeats"))
+    repeats = in_repeated_stretch(what, group, length=length, fewest=fewest)
     return repeats & ~barriers.is_barrier
 
 

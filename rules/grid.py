@@ -125,7 +125,7 @@ def _finding(device: DeviceTimeline, losses: Losses, share: float, sm_count: int
         "kind = 'kernel'",
         f"name_id = {int(device.ops.name_id[at]):d}",
     )
-    of_small_ns = int(losses.lost[losses.is_small].sum())
+    of_small_ns, of_tails_ns = (int(losses.lost[of].sum()) for of in (losses.is_small, ~losses.is_small))
     return Finding(
         title=f"Grids too small for the device: {row.short_name} has {units.count(blocks, 'block')} for {sm_count} SMs"
         if small
@@ -151,7 +151,7 @@ def _finding(device: DeviceTimeline, losses: Losses, share: float, sm_count: int
             Evidence("lost to grids with fewer blocks than SMs", of_small_ns, "ns", "(1 - blocks / SMs) x time alone"),
             Evidence(
                 "lost to tail waves",
-                losses.lost_ns - of_small_ns,
+                of_tails_ns,
                 "ns",
                 "(1 - blocks / (ceil(blocks / capacity) x capacity)) x time alone",
             ),

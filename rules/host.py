@@ -16,7 +16,7 @@ from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Sub
 from diag.rules.main_thread import MainThread, main_thread
 from diag.rules.thresholds import Limits
 from diag.timeline import nesting
-from diag.timeline.intervals import Intervals
+from diag.timeline.intervals import Intervals, measure_by_label
 from diag.timeline.trace import Trace
 
 
@@ -179,7 +179,14 @@ def _self_times(main: MainThread, within: Intervals | None = None) -> list[tuple
         self_ns = np.where(within.contains(ranges.start_ns), self_ns, 0)
     texts = main.thread.range_patterns
     totals_ns = np.bincount(main.thread.range_labels, self_ns, len(texts)).astype(np.int64).tolist()
-    return sorted(zip(texts, totals_ns, strict=True), key=lambda pair: (-pair[1], pair[0]))
+    # Ranges that cross, in place of nesting, would count their common time twice.
+    union_ns = measure_by_label(
+        main.window.measure_within(main.window.span[0], ranges.start_ns),
+        main.window.measure_within(main.window.span[0], ranges.end_ns),
+        main.thread.range_labels,
+    )
+    at_most = [min(total_ns, union_ns.get(label, 0)) for label, total_ns in enumerate(totals_ns)]
+    return sorted(zip(texts, at_most, strict=True), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _touches(main: MainThread) -> NDArray[np.bool_]:

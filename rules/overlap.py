@@ -122,11 +122,11 @@ def _collectives(trace: Trace, device: DeviceTimeline) -> Iterator[Evidence]:
         if n_bytes is not None:
             sql = _COLLECTIVE_ROWS.format(source_id=trace.source.id, process_id=device.process_id, device=device.device)
             label = f"input of {units.count(count, 'call')} of {op}"
-            yield Evidence(label, n_bytes, "bytes", "sum of the input sizes of one rank, whole trace", sql)
+            yield Evidence(label, int(n_bytes), "bytes", "sum of the input sizes of one rank, whole trace", sql)
 
 
 _BYTES_BY_OP = """
-    SELECT c.op, COUNT(*), SUM(c.input_bytes)
+    SELECT c.op, COUNT(*), iif(COUNT(c.input_bytes), TOTAL(c.input_bytes), NULL)
       FROM collective c JOIN gpu_op g ON g.id = c.gpu_op_id
      WHERE c.source_id = ? AND c.process_id = ? AND g.device = ? AND c.op IS NOT NULL
      GROUP BY c.op

@@ -177,7 +177,7 @@ def _add_ranges_of(
     innermost = nesting.innermost_at(launch_ns, ranges.start_ns, ranges.end_ns, thread.parents)
     labels, texts = thread.range_labels, thread.range_patterns
     time_ns, counts = _times_in_scope(ranges, scope)
-    op, label = _pairs(ops, innermost, labels, thread.parents, counts)
+    op, label = _pairs(ops, innermost, labels, nesting.parents_among(thread.outermost, thread.parents), counts)
     count = np.bincount(labels[counts], minlength=len(texts))
     host_ns = np.bincount(labels[thread.outermost], time_ns[thread.outermost], len(texts))
     for first, stop in nesting.runs_of_equal(label):
@@ -198,15 +198,19 @@ def _times_in_scope(ranges: Ranges, scope: Intervals | None) -> tuple[Times, NDA
 
 
 def _pairs(
-    ops: Index, innermost: Index, labels: Index, parents: Index, counts: NDArray[np.bool_]
+    ops: Index, innermost: Index, labels: Index, enclosing: tuple[Index, Index], counts: NDArray[np.bool_]
 ) -> tuple[Index, Index]:
-    """Every (operation, label of a range around its launch) once, sorted by label, walking up one level at a time."""
-    op, at = ops[innermost >= 0], innermost[innermost >= 0]
+    """Every (operation, label of a range around its launch) once, sorted by label, walking up one level at a time.
+
+    `enclosing` leads over the outermost ranges of each label: they tell all labels, and recursion none twice.
+    """
+    itself, above = enclosing
+    op, at = ops[innermost >= 0], itself[innermost[innermost >= 0]]
     n_ops = int(ops.max(initial=0)) + 1
     found = [np.empty(0, np.int64)]
     while len(at):
         found.append((labels[at] * n_ops + op)[counts[at]])
-        above = parents[at]
-        op, at = op[above >= 0], above[above >= 0]
+        at = above[at]
+        op, at = op[at >= 0], at[at >= 0]
     pairs = np.unique(np.concatenate(found))
     return pairs % n_ops, pairs // n_ops

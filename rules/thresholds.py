@@ -15,6 +15,8 @@ Limits = Mapping[str, float]
 
 LARGEST = 1e9
 """Thresholds are shares and ratios; one that nothing reaches need not be larger."""
+SMALLEST = 1e-9
+"""What a threshold of 0 stands for: however little there is, a rule fires on something and not on nothing."""
 LARGEST_FILE_BYTES = 1 << 20
 
 
@@ -42,7 +44,7 @@ def load(override: Path | None = None) -> dict[str, dict[str, float]]:
                 )
             if not 0 <= value <= LARGEST:
                 raise UsageError(f'{override} sets ["{rule}".{name}] to {value}; a threshold is from 0 to {LARGEST:g}.')
-            values[rule][name] = float(value)
+            values[rule][name] = max(float(value), SMALLEST)
     return values
 
 

@@ -69,7 +69,7 @@ def read_nvtx(export: Export, payloads: Payloads, case: Case, source_id: int, no
 
 def of_payload(values: Mapping[str, Value]) -> Row:
     """What NCCL says of one operation. Its message size is that of the send buffer of one rank."""
-    row: Row = {column: _whole(values.get(name)) for column, name in _NVTX_NUMBERS.items()}
+    row: Row = {column: _count(values.get(name)) for column, name in _NVTX_NUMBERS.items()}
     communicator = values.get(_COMMUNICATOR)
     reduction = values.get("Reduction operation")
     return row | {
@@ -77,6 +77,11 @@ def of_payload(values: Mapping[str, Value]) -> Row:
         "peer": next((peer for name in _PEERS if (peer := _whole(values.get(name))) is not None), None),
         "reduction": None if reduction is None else str(reduction)[:LONGEST_TEXT],
     }
+
+
+def _count(value: Value | None) -> int | None:
+    number = _whole(value)
+    return None if number is None or number < 0 else number
 
 
 def _whole(value: Value | None) -> int | None:

@@ -28,6 +28,7 @@ _REFERENCES = {
     "symbol_id": "name",
     "module_id": "name",
 }
+_NEVER_NEGATIVE = ("bytes", "count", "input_bytes", "output_bytes")
 _SOURCE = f"""
     NOT json_valid(capabilities) OR json_type(capabilities) <> 'object' OR time_resolution_ns < 1
     OR abs(clock_offset_ns) > {LATEST_NS}
@@ -58,9 +59,11 @@ def _wrong(table: str, columns: list[str]) -> Iterator[str]:
         yield _SOURCE
     for column in columns:
         if target := _REFERENCES.get(column):
-            yield f"({column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {target}))"
+            yield f"{column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {target})"  # NULL is not in an empty table
         elif column in ("start_ns", "time_ns"):
             yield f"{column} NOT BETWEEN {-LATEST_NS} AND {LATEST_NS}"
+        elif column in _NEVER_NEGATIVE:
+            yield f"{column} < 0"
     if {"start_ns", "end_ns"} <= set(columns):
         yield f"end_ns NOT BETWEEN start_ns AND start_ns + {LONGEST_NS}"
 

@@ -118,9 +118,9 @@ def _whole(case: Case, otherwise: str) -> Iterator[None]:
     with reported(case.path):
         try:
             yield
-        except (UsageError, MemoryError):
+        except UsageError:
             raise
-        except Exception as error:
+        except Exception as error:  # also want of memory: a damaged row may claim to be larger than any
             if _is_damaged(case):
                 raise _Damaged(otherwise) from error
             raise

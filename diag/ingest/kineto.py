@@ -276,7 +276,7 @@ class _Trace:
                 *_axes([a.block for a in args]),
                 [a.registers for a in args],
                 [a.shared for a in args],
-                [a.bytes if isinstance(a.bytes, int) else None for a in args],
+                [_no_negative(a.bytes) if isinstance(a.bytes, int) else None for a in args],
                 copy_kinds,
                 *zip(*memory, strict=True),
                 [known.peer_of(a) for a in args],
@@ -379,7 +379,7 @@ class _Trace:
                 args.reserved,
             )
             for (event, args), time_ns in zip(memory, times, strict=True)
-            if time_ns != NOT_A_TIME and args.memory_bytes and args.device_type is not None
+            if time_ns != NOT_A_TIME and args.device_type is not None and 0 < abs(args.memory_bytes or 0) < 1 << 60
         ]
         self.wrong += len(memory) - len(rows)
         self.rows[ALLOCATION] += len(rows)

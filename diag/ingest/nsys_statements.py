@@ -16,6 +16,7 @@ CONDITIONS = {
     # CUPTI says of device activities: start = end = 0 means that no time could be collected.
     "is_device_work": """({start} <> 0 OR {end} <> 0)
        AND typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}""",
+    "size": "CASE WHEN typeof({bytes}) = 'integer' AND {bytes} >= 0 THEN {bytes} END",
     "is_on_device": "typeof({deviceId}) = 'integer' AND {deviceId} BETWEEN 0 AND {last_device}",
     # CUPTI writes all ones where an id does not apply.
     "green": "NULLIF(NULLIF(CAST({greenContextId} AS INTEGER), 0), 0xFFFFFFFF)",
@@ -63,7 +64,7 @@ COPIES = """
         bytes, copy_kind, src_memory, dst_memory, peer_device, migration_cause, address)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'copy',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
-           CAST({bytes} AS INTEGER), COALESCE(k.value, 'unknown'), a.value, b.value,
+           {size}, COALESCE(k.value, 'unknown'), a.value, b.value,
            CASE k.value WHEN 'p2p' THEN COALESCE(NULLIF(CAST({dstDeviceId} AS INTEGER), {deviceId}),
                                                  NULLIF(CAST({srcDeviceId} AS INTEGER), {deviceId})) END,
            c.value, NULLIF(CAST({virtualAddress} AS INTEGER), 0)
@@ -82,7 +83,7 @@ MEMSETS = """
         bytes, dst_memory)
     SELECT :source, p.value, {deviceId}, CAST({contextId} AS INTEGER), {green}, CAST({streamId} AS INTEGER), 'memset',
            {start}, {end}, CAST({correlationId} AS INTEGER), CAST({graphNodeId} AS INTEGER),
-           CAST({bytes} AS INTEGER), m.value
+           {size}, m.value
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_memory m ON m.key = {memKind}
@@ -136,7 +137,8 @@ MEMORY_POOLS = """
 GPU_PAGE_FAULTS = """
     INSERT INTO page_fault (source_id, process_id, device, start_ns, end_ns, address, count, access)
     SELECT :source, p.value, {deviceId}, {start}, {end}, CAST({address} AS INTEGER),
-           COALESCE(CAST({numberOfPageFaults} AS INTEGER), 1), a.value
+           CASE WHEN typeof({numberOfPageFaults}) = 'integer' AND {numberOfPageFaults} > 0
+                THEN {numberOfPageFaults} ELSE 1 END, a.value
       FROM src.{table} t
       JOIN map_process p ON p.key = {globalPid}
       LEFT JOIN map_access a ON a.key = {faultAccessType}

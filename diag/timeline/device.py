@@ -184,7 +184,7 @@ class DeviceTimeline:
     def bytes_in_window(self, copies: GpuOps) -> int:
         """A copy that reaches over the window's edge counts with the part of its bytes that its time there suggests."""
         if not self.is_scoped:
-            return int(copies.bytes.sum())
+            return int(copies.bytes.sum(dtype=np.float64))  # exact up to 9 PB, and no overflow beyond
         inside_ns = self.window.measure_within(copies.start_ns, copies.end_ns)
         return round(float((copies.bytes * (inside_ns / np.maximum(copies.duration_ns, 1))).sum()))
 

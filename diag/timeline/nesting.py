@@ -38,18 +38,18 @@ def parents(starts_ns: Times, ends_ns: Times) -> Index:
     parent = np.where(depth > 0, by_depth[found], -1) if n else np.empty(0, np.int64)
     inside = np.flatnonzero(parent >= 0)
     if (ends[parent[inside]] < ends[inside]).any():
-        return _parents_by_stack(starts_ns, ends)
+        return _parents_by_stack(ends)
     return parent
 
 
-def _parents_by_stack(starts_ns: Times, ends_ns: Times) -> Index:
-    ends = ends_ns.tolist()
+def _parents_by_stack(ends_ns: Times) -> Index:
     parent = []
-    active: list[int] = []
-    for index, start in enumerate(starts_ns.tolist()):
-        while active and ends[active[-1]] <= start:
+    active: list[int] = []  # each ends no later than the one below it: an earlier one that ends first encloses no more
+    ends = ends_ns.tolist()
+    for index, end in enumerate(ends):
+        while active and ends[active[-1]] < end:
             active.pop()
-        parent.append(next((i for i in reversed(active) if ends[i] >= ends[index]), -1))
+        parent.append(active[-1] if active else -1)
         active.append(index)
     return np.array(parent, np.int64)
 
@@ -104,3 +104,11 @@ def outermost_of_label(labels: Integers, parent: Index) -> NDArray[np.bool_]:
         go_on = (parent[ancestor] >= 0) & outermost[here]
         here, ancestor = here[go_on], parent[ancestor[go_on]]
     return outermost
+
+
+def parents_among(chosen: NDArray[np.bool_], parent: Index) -> tuple[Index, Index]:
+    """For each range the nearest chosen one from itself on, and from its parent on; -1 where none is."""
+    nearest = np.append(np.where(chosen, np.arange(len(parent)), parent), -1)  # the last one stands for no range
+    while (nearest != (further := nearest[nearest])).any():
+        nearest = further
+    return nearest[:-1], nearest[parent]

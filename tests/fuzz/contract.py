@@ -24,6 +24,8 @@ SECONDS = 20
 MEMORY_BYTES = 1 << 30
 """Bound on what it may need beyond what the tests themselves hold."""
 
+WHOLE = AnalysisOptions()
+
 
 class TooSlow(BaseException):
     """Not an Exception: nothing on the way may take it for an error in the file."""
@@ -32,16 +34,16 @@ class TooSlow(BaseException):
 Check = Callable[[Report, Case], None]
 
 
-def examine(path: Path, *, check: Check = invariants.check) -> str:
-    """Holds `diag report` on `path` to the promise; returns 'report', or the sentence that was said instead.
+def examine(*paths: Path, options: AnalysisOptions = WHOLE, check: Check = invariants.check) -> str:
+    """Holds `diag report` on files of one folder to the promise; returns 'report', or the sentence said instead.
 
     Raises whatever it is that must not be raised, or AssertionError.
     """
-    folder = path.parent
+    folder = paths[0].parent
     before = _content(folder)
     try:
-        with bounded(), open_inputs([path], ImportOptions(use_cache=False)) as case:
-            impossible = _impossible(report_of(case, AnalysisOptions()), case, check)
+        with bounded(), open_inputs(paths, ImportOptions(use_cache=False)) as case:
+            impossible = _impossible(report_of(case, options), case, check)
         said = "report"
     except DiagError as error:
         said, impossible = one_sentence(error), None

@@ -204,12 +204,13 @@ def shuffle_column(db: sqlite3.Connection, chance: random.Random) -> str:
     """Labels of an enumeration, ends of ranges or ids change places."""
     table, column = _some_column(db, chance)
     _loosen(db, table)
-    values = [value for (value,) in db.execute(f"SELECT {quoted(column)} FROM {quoted(table)}")]
-    chance.shuffle(values)
-    numbers = [number for (number,) in db.execute(f"SELECT rowid FROM {quoted(table)}")]
+    db.execute(f"CREATE TEMP TABLE before AS SELECT {quoted(column)} AS value FROM {quoted(table)}")
+    numbers = [number for (number,) in db.execute("SELECT rowid FROM before")]
     db.executemany(
-        f"UPDATE {quoted(table)} SET {quoted(column)} = ? WHERE rowid = ?", zip(values, numbers, strict=True)
+        f"UPDATE {quoted(table)} SET {quoted(column)} = (SELECT value FROM before WHERE rowid = ?) WHERE rowid = ?",
+        zip(chance.sample(numbers, len(numbers)), numbers, strict=True),
     )
+    db.execute("DROP TABLE temp.before")
     return f"values of {table}.{column} shuffled"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 
 import numpy as np
 
@@ -26,7 +27,10 @@ def check(report: Report, case: Case) -> None:
         _check_device(device)
     for hardware in report.hardware:
         _check_hardware(hardware)
-    windows = {(device.source, device.process, device.device): device.window_ns for device in report.devices}
+    windows: dict[tuple[int, int, int], int] = {}
+    for device in report.devices:  # two processes may have the same number, on two machines
+        key = (device.source, device.process, device.device)
+        windows[key] = max(windows.get(key, 0), device.window_ns)
     for kernel in report.kernels:
         _check_kernel(kernel, windows[kernel.source, kernel.process, kernel.device])
     for row in report.ranges:
@@ -34,6 +38,8 @@ def check(report: Report, case: Case) -> None:
     for finding in report.findings:
         _check_finding(finding, case)
     assert [finding.rank for finding in report.findings] == sorted(finding.rank for finding in report.findings)
+    ids = Counter(finding.id for finding in report.findings)
+    assert ids.total() == len(ids), ids.most_common(1)
     assert report.verdict.title
     assert report.verdict.finding_id in (None, *(finding.id for finding in report.findings))
     assert all(answer.because and answer.rule for answer in report.cannot_tell)
@@ -77,13 +83,13 @@ def _check_finding(finding: Finding, case: Case) -> None:
     assert finding.severity in SEVERITIES
     assert finding.confidence in CONFIDENCES
     assert finding.share is None or _is_share(finding.share), finding
-    if finding.recoverable_ns is not None:
-        assert finding.recoverable_ns >= 0, finding
-        if finding.subject.window is not None:
-            start_ns, end_ns = finding.subject.window
-            assert finding.recoverable_ns <= end_ns - start_ns, finding
-        if finding.extent:
-            assert finding.recoverable_ns <= finding.extent.measure_ns, finding
+    if finding.subject.window is not None:
+        start_ns, end_ns = finding.subject.window
+        assert finding.extent == finding.extent.clip(start_ns, end_ns), finding
+        assert (finding.recoverable_ns or 0) <= end_ns - start_ns, finding
+    assert (finding.recoverable_ns or 0) >= 0, finding
+    if finding.extent:  # a report that was kept has none
+        assert (finding.recoverable_ns or 0) <= finding.extent.measure_ns, finding
     assert finding.evidence, finding
     for evidence in finding.evidence:
         _check_evidence(evidence, case)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from tests.fuzz import byte_mutations, contract, json_mutations, samples
+from tests.fuzz.questions import some_question
 from tests.fuzz.seeds import chance_of, every_seed
 
 
@@ -17,13 +18,14 @@ def test_the_whole_trace_keeps_the_promise(scratch: Path) -> None:
 
 
 @every_seed
-def test_a_trace_with_other_events(seed: int, scratch: Path) -> None:
+def test_a_trace_with_other_events(seed: int, scratch: Path, tmp_path: Path) -> None:
     chance = chance_of("kineto events", seed)
     path = scratch / chance.choice(("trace.json", "trace.json.gz"))
     text, mutation = json_mutations.mutate(samples.kineto_document(), chance)
     path.write_bytes(json_mutations.packed(text, chance) if path.suffix == ".gz" else text)
-    print(f"seed {seed}: {mutation}")
-    contract.examine(path)
+    options = some_question(chance, tmp_path)
+    print(f"seed {seed}: {mutation}; {options}")
+    contract.examine(path, options=options)
 
 
 @every_seed

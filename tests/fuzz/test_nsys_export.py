@@ -10,7 +10,9 @@ import pytest
 
 from tests.builders.nsys_schema import SCHEMAS
 from tests.fuzz import byte_mutations, contract, database_mutations, samples
+from tests.fuzz.questions import some_question
 from tests.fuzz.seeds import chance_of, every_seed
+from tests.rules.test_every_rule import CASES
 
 REAL = os.environ.get("DIAG_REAL_REPORTS")
 
@@ -22,19 +24,39 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {schema: samples.nsys_export(schema).write(folder / f"{schema}.sqlite") for schema in SCHEMAS}
 
 
+@pytest.fixture(scope="module")
+def firing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An export for each rule in which it finds something."""
+    folder = tmp_path_factory.mktemp("firing")
+    return {rule: cases.fires().write(folder / f"{rule}.sqlite") for rule, cases in CASES.items()}
+
+
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_whole_exports_keep_the_promise(schema: str, whole: dict[str, Path]) -> None:
     assert contract.examine(whole[schema]) == "report"
 
 
 @every_seed
-def test_an_export_with_other_tables(seed: int, whole: dict[str, Path], scratch: Path) -> None:
+def test_an_export_with_other_tables(seed: int, whole: dict[str, Path], scratch: Path, tmp_path: Path) -> None:
     chance = chance_of("nsys tables", seed)
     path = scratch / "report.sqlite"
     shutil.copyfile(whole[chance.choice(sorted(whole))], path)
     mutation = database_mutations.mutate(path, database_mutations.MUTATIONS, chance)
-    print(f"seed {seed}: {mutation}")
-    contract.examine(path)
+    options = some_question(chance, tmp_path)
+    print(f"seed {seed}: {mutation}; {options}")
+    contract.examine(path, options=options)
+
+
+@every_seed
+def test_an_export_that_a_rule_fires_on(seed: int, firing: dict[str, Path], scratch: Path, tmp_path: Path) -> None:
+    chance = chance_of("firing", seed)
+    rule = chance.choice(sorted(firing))
+    path = scratch / "report.sqlite"
+    shutil.copyfile(firing[rule], path)
+    mutation = database_mutations.mutate(path, database_mutations.ROW_MUTATIONS, chance)
+    options = some_question(chance, tmp_path)
+    print(f"seed {seed}: {rule}: {mutation}; {options}")
+    contract.examine(path, options=options)
 
 
 @every_seed
