@@ -36,6 +36,9 @@ class Subject:
     ranks: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None  # ns on the source's clock
 
+    def same_device(self, other: Subject) -> bool:
+        return (self.source, self.process, self.device) == (other.source, other.process, other.device)
+
     def present(self) -> dict[str, object]:
         """Only the fields that apply, as the report contract wants them."""
         return {name: value for name, value in asdict(self).items() if value is not None}
