@@ -78,12 +78,7 @@ def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
     by_device: defaultdict[tuple[int, int | None, int | None], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_device[_device_of(finding)].append(finding)
-    return {
-        finding.id: [
-            other.id for other in by_device[_device_of(finding)] if other is not finding and finding.extent & other.extent
-        ]
-        for finding in findings
-    }
+    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and a.extent & b.extent] for a in findings}
 
 
 def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:

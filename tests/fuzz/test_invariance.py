@@ -92,9 +92,9 @@ COPIES = (
 )
 
 
-def report_on(export: NsysExport, folder: Path, **scope: str) -> Report:
+def report_on(export: NsysExport, folder: Path) -> Report:
     with imported(export, folder) as case:
-        report = analyse(case, AnalysisOptions(**scope))
+        report = analyse(case)
         invariants.check(report, case)
         for finding in report.findings:
             assert finding.extent.measure_ns >= (finding.recoverable_ns or 0), finding
