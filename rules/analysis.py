@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -74,14 +75,14 @@ def _ranges(traces: Sequence[Trace]) -> list[RangeRow]:
 
 def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
     """For each finding those others that speak of the same time of the same device; their gains do not add."""
-    return {
-        finding.id: [other.id for other in findings if other is not finding and _same_time(finding, other)]
-        for finding in findings
-    }
+    by_device: defaultdict[tuple[int, int | None, int | None], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_device[_device_of(finding)].append(finding)
+    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and a.extent & b.extent] for a in findings}
 
 
-def _same_time(a: Finding, b: Finding) -> bool:
-    return a.subject.same_device(b.subject) and bool(a.extent & b.extent)
+def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
+    return finding.subject.source, finding.subject.process, finding.subject.device
 
 
 # ---- scope ---------------------------------------------------------------------------------------------------------

@@ -197,6 +197,10 @@ def _times_in_scope(ranges: Ranges, scope: Intervals | None) -> tuple[Times, NDA
     return np.where(is_open, 0, ranges.end_ns - ranges.start_ns), np.ones(len(ranges), bool)
 
 
+MOST_NAMES_AROUND = 500
+"""Around one launch; no program nests deeper, and a file that claims so must not take memory for every pair."""
+
+
 def _pairs(
     ops: Index, innermost: Index, labels: Index, enclosing: tuple[Index, Index], counts: NDArray[np.bool_]
 ) -> tuple[Index, Index]:
@@ -208,7 +212,7 @@ def _pairs(
     op, at = ops[innermost >= 0], itself[innermost[innermost >= 0]]
     n_ops = int(ops.max(initial=0)) + 1
     found = [np.empty(0, np.int64)]
-    while len(at):
+    while len(at) and len(found) <= MOST_NAMES_AROUND:
         found.append((labels[at] * n_ops + op)[counts[at]])
         at = above[at]
         op, at = op[at >= 0], at[at >= 0]

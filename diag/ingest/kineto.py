@@ -379,7 +379,10 @@ class _Trace:
                 args.reserved,
             )
             for (event, args), time_ns in zip(memory, times, strict=True)
-            if time_ns != NOT_A_TIME and args.device_type is not None and 0 < abs(args.memory_bytes or 0) < 1 << 60
+            if time_ns != NOT_A_TIME
+            and args.memory_bytes
+            and args.device_type is not None
+            and abs(args.memory_bytes) < 1 << 60
         ]
         self.wrong += len(memory) - len(rows)
         self.rows[ALLOCATION] += len(rows)

@@ -130,12 +130,13 @@ _OS_CALLS = """
      WHERE source_id = {source_id:d}
      ORDER BY thread_id, start_ns, end_ns DESC
 """
+# Of switches out and in at one time, which no real thread has, the order of rows must not decide.
 _SWITCHES = """
     SELECT thread_id, time_ns, is_in, COALESCE(cpu, -1) AS cpu,
            CASE state WHEN 'runnable' THEN 1 WHEN 'blocked' THEN 0 ELSE -1 END AS state
       FROM sched
      WHERE source_id = {source_id:d}
-     ORDER BY thread_id, time_ns
+     ORDER BY thread_id, time_ns, is_in
 """
 _SAMPLES = """
     SELECT thread_id, time_ns, COALESCE(stack_id, -1) AS stack_id

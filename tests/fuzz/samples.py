@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def nsys_export(schema: str = "3.25") -> NsysExport:
         main.start_end("epoch", 0, 190_000, ends_on=loader)
         main.mark("checkpoint", 100_000)
         for column in ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue"):
-            main.range("batch", 110_000, 120_000, **{column: 8})
+            value: dict[str, Any] = {column: 8}
+            main.range("batch", 110_000, 120_000, **value)
         main.range("layer", 112_000, 118_000, jsonTextId=export.string('{"Name": "pool"}'))
         for number, kind in ENUMS["ENUM_CUPTI_OVERHEAD_TYPE"].items():
             main.overhead(kind, 1_000 * number, 1_000 * number + 400)
@@ -150,7 +152,7 @@ def _compute(main: Thread, gpu: Gpu, at: int, step: int) -> None:
     gpu.sync("Stream sync", at + 4_000, at + 4_890, waited)
 
 
-_SHAPE = {
+_SHAPE: Mapping[str, Any] = {
     "gridX": 64, "gridY": 2, "gridZ": 1, "blockX": 256, "blockY": 1, "blockZ": 1, "clusterX": 2, "clusterY": 1,
     "clusterZ": 1, "registersPerThread": 128, "staticSharedMemory": 1024, "dynamicSharedMemory": 65536,
     "sharedMemoryExecuted": 233472, "localMemoryPerThread": 8,
@@ -162,7 +164,7 @@ def _use_memory(gpu: Gpu, at: int, step: int) -> None:
     pool = {"localMemoryPoolAddress": 0xB000, "localMemoryPoolSize": 1 << 25, "localMemoryPoolUtilizedSize": 1 << 21}
     gpu.allocate(at + 10, 1 << 20, 0xA000 + step, streamId=7, correlationId=gpu.process.export.correlation())
     gpu.allocate(at + 20, 1 << 16, 0xC000 + step, "Pinned")
-    gpu.allocate(at + 30, 1 << 16, 0xB000 + step, **pool)
+    gpu.allocate(at + 30, 1 << 16, 0xB000 + step, "Device", **pool)
     if step % 4:
         gpu.free(at + 6_000, 1 << 20, 0xA000 + step)
     sizes = {"localMemoryPoolSize": 1 << 25, "localMemoryPoolUtilizedSize": 1 << 21}

@@ -92,9 +92,9 @@ COPIES = (
 )
 
 
-def report_on(export: NsysExport, folder: Path, **scope: str) -> Report:
+def report_on(export: NsysExport, folder: Path) -> Report:
     with imported(export, folder) as case:
-        report = analyse(case, AnalysisOptions(**scope))
+        report = analyse(case)
         invariants.check(report, case)
         for finding in report.findings:
             assert finding.extent.measure_ns >= (finding.recoverable_ns or 0), finding
@@ -104,8 +104,10 @@ def report_on(export: NsysExport, folder: Path, **scope: str) -> Report:
 def said(report: Report) -> list[tuple[object, ...]]:
     """What does not depend on when the clock began or on which id a row got."""
     return [
-        (finding.rule, finding.claim, finding.share, finding.recoverable_ns, finding.extent.measure_ns)
-        + tuple((evidence.label, evidence.value) for evidence in finding.evidence)
+        (
+            *(finding.rule, finding.claim, finding.share, finding.recoverable_ns, finding.extent.measure_ns),
+            *((evidence.label, evidence.value) for evidence in finding.evidence),
+        )
         for finding in sorted(report.findings, key=lambda finding: (finding.rule, finding.subject.device or 0))
     ]
 
