@@ -76,12 +76,17 @@ def test_a_limit_that_the_input_exceeds(
     """From where loading just works to where everything does; in between it may run out anywhere."""
     path, temporary = stuffed_export(tmp_path, 600_000), tmp_path_factory.mktemp("temporary")
     before = snapshot(tmp_path)
+    exceeded = 0
     for limit_mb in (512, 530, 560, 600):
         limit = partial(_limited_to, limit_mb * MB)
         ran = diag("report", path, env={"TMPDIR": str(temporary)}, preexec_fn=limit)
+        if ran.status == 0:  # how much is enough depends on the libraries' versions
+            break
+        exceeded += 1
         assert "Not enough memory" in ran.is_one_sentence(3), limit_mb
         assert not diag.leftovers()
         assert not list(temporary.iterdir())
         assert snapshot(tmp_path) == before
+    assert exceeded
     shown = diag("report", path, preexec_fn=partial(_limited_to, 4000 * MB)).is_quiet_success()
     assert diag("report", path, "--no-cache").is_quiet_success() == shown, "what was kept on the way is whole"
