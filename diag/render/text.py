@@ -144,7 +144,9 @@ def _baseline(page: Page, report: Report, top: int) -> Lines:
         return []
     changes = phrases.baseline_changes(report, report.baseline)
     shown = changes[: max(top, phrases.FEW_ROWS)]
-    lines = page.prose(phrases.baseline_summary(report, report.baseline))
+    windows = phrases.window_changes(report, report.baseline)
+    lines = [line for window in windows[: max(top, phrases.FEW_ROWS)] for line in page.prose(window)]
+    lines += page.prose(phrases.baseline_summary(report, report.baseline))
     lines += [line for change in shown for line in page.prose(change, INDENT * 2, INDENT)]
     if len(shown) < len(changes):
         lines += page.prose(phrases.more(len(changes), len(shown)))
