@@ -117,7 +117,9 @@ def report(
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
-    if fail_on is not FailOn.NEVER and failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :]):
+    if fail_on is not FailOn.NEVER and (failed := failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :])):
+        which = f"{len(failed)} new or worse finding" if baseline is not None else f"{len(failed)} finding"
+        note(f"{which}{'' if len(failed) == 1 else 's'} at or above {fail_on.value}.")
         raise typer.Exit(1)
 
 

@@ -48,7 +48,7 @@ def test_a_run_like_the_baseline_does_not_fail(diag: Command, main: Path, tmp_pa
 def test_what_is_new_or_worse_fails(diag: Command, main: Path, tmp_path: Path) -> None:
     worse = run(tmp_path / "worse.sqlite", pid=1, gap=500)
     ran = diag("report", worse, "--baseline", main, "--fail-on", "warning")
-    assert (ran.status, ran.err) == (1, "")
+    assert (ran.status, ran.err) == (1, "diag: 1 new or worse finding at or above warning.\n")
     assert "worse: GPU starved" in ran.out
     assert diag("report", worse, "--baseline", main, "--fail-on", "warning", "--baseline-margin", "0.5").status == 0
     new = run(tmp_path / "new.sqlite", pid=1, gap=300, pageable=True)

@@ -133,7 +133,9 @@ def test_fail_on(diag: Command, export: Path) -> None:
         ran = diag("report", export, "--format", "json", "--fail-on", severity)
         assert ran.status == int(worst >= rank)
         assert json.loads(ran.out) == report
-        assert ran.err == ""
+        at_or_above = sum(severities.index(finding["severity"]) >= rank for finding in report["findings"])
+        said = f"diag: {at_or_above} finding{'s' if at_or_above > 1 else ''} at or above {severity}.\n"
+        assert ran.err == (said if at_or_above else "")
     assert diag("report", export, "--fail-on", "never").status == 0
 
 
