@@ -56,7 +56,12 @@ def report(
         typer.Option(metavar="START:END", help="Part of the trace, from its first event: 100ms:2.5s, 3s:, :1s."),
     ] = None,
     range_name: Annotated[
-        str | None, typer.Option("--range", metavar="NAME", help="Only the time inside ranges of this name or pattern.")
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="NAME",
+            help="Only the time inside ranges of this name; # stands for any number: 'step #'.",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Rows of each table.")] = 5,
     output: Annotated[

@@ -133,8 +133,11 @@ def _verdict(page: Page, report: Report) -> Lines:
 
 
 def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lines:
-    about = phrases.subject(report, finding.subject) if report else ""
-    parts = (phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {finding.rule}", about)
+    known = f"{phrases.severity(report, finding)}, {finding.confidence} confidence"
+    if report is None:  # all of it is told, so that more is only about its rule
+        return page.dim(f"{known}, {finding.id}; its rule: diag explain {finding.rule}")
+    about = phrases.subject(report, finding.subject)
+    parts = (known, f"rule {finding.rule}", about)
     return page.dim(f"{', '.join(filter(None, parts))}; more: diag explain {finding.id}")
 
 

@@ -338,8 +338,38 @@ def test_explain(diag: Command, export: Path) -> None:
     finding = report["findings"][0]["id"]
     explained = diag("explain", finding).is_quiet_success()
     assert diag("explain", finding, export).is_quiet_success() == explained
+    assert f"diag explain {finding}" not in explained
     for words in (["F0000000000"], ["F0000000000", export], ["idle"], [""], ["../../etc/passwd"]):
         diag("explain", *words).is_one_sentence(2)
+    assert "Did you mean idle.gpu, idle.shared?" in diag("explain", "idle").is_one_sentence(2)
+    assert "Did you mean launch.bound?" in diag("explain", "lunch.bound").is_one_sentence(2)
+    assert "--window" in diag("explain", finding, "--window", ":1s").is_one_sentence(2)
+
+
+def test_explain_a_rule_on_inputs(diag: Command, export: Path) -> None:
+    rule = diag("explain", "idle.gpu").is_quiet_success()
+    report = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    finding = next(finding["id"] for finding in report["findings"] if finding["rule"] == "idle.gpu")
+    shown = diag("explain", "idle.gpu", export).is_quiet_success()
+    assert shown.startswith(rule.rstrip())
+    assert f"[{finding}]" in shown.partition("In these inputs")[2]
+    cannot_tell = report["cannot_tell"][0]["rule"]
+    assert "cannot tell" in diag("explain", cannot_tell, export).is_quiet_success().partition("In these inputs")[2]
+
+
+def test_explain_a_finding_of_a_part_that_no_cache_has(diag: Command, export: Path) -> None:
+    words = ("--window", "1us:20us")
+    report = json.loads(diag("report", export, "--no-cache", "--format", "json", *words).is_quiet_success())
+    finding = report["findings"][0]["id"]
+    assert "--no-cache" in diag("explain", finding).is_one_sentence(2)
+    assert "name that part" in diag("explain", finding, export).is_one_sentence(2)
+    diag("explain", finding, export, *words).is_quiet_success()
+
+
+def test_a_range_that_is_not_there_is_guessed(diag: Command, export: Path) -> None:
+    assert "Did you mean 'step'?" in diag("report", export, "--range", "stpe").is_one_sentence(2)
+    assert "ends before it starts" in diag("report", export, "--window", "2s:1s").is_one_sentence(2)
+    assert "ends where it starts" in diag("report", export, "--window", "1s:1s").is_one_sentence(2)
 
 
 def test_explain_passes_over_damaged_cases(diag: Command, export: Path) -> None:
