@@ -255,7 +255,13 @@ def test_query_formats(diag: Command, export: Path) -> None:
 
 
 def test_query_lists_the_tables_and_the_export(diag: Command, export: Path) -> None:
-    assert "gpu_op" in diag("query", export).is_quiet_success()
+    listing = diag("query", export).is_quiet_success()
+    assert re.search(r"(?m)^gpu_op +41  id, ", listing)
+    example = re.search(r'diag query \S+ "(.*)"', listing, re.DOTALL)
+    assert example
+    assert "gemm_0        14  5600\n" in diag("query", export, example[1]).is_quiet_success()
+    tables = json.loads(diag("query", export, "-f", "json").is_quiet_success())
+    assert {"table": "thread", "rows": 1} in [{key: table[key] for key in ("table", "rows")} for table in tables]
     sql = "SELECT COUNT(*) FROM source1.CUPTI_ACTIVITY_KIND_KERNEL"
     assert diag("query", export, sql, "-f", "csv").is_quiet_success() == "COUNT(*)\n40\n"
     sql = "SELECT key FROM source, json_each(source.capabilities) WHERE key = 'kernel'"
@@ -300,7 +306,8 @@ FORBIDDEN_TOO = (
 def test_query_only_reads(sql: str, queried: tuple[Command, Path]) -> None:
     diag, export = queried
     before = snapshot(export.parent)
-    diag("query", export, sql, cwd=export.parent).is_one_sentence(2)
+    said = diag("query", export, sql, cwd=export.parent).is_one_sentence(2)
+    assert ("read-only here: write one SELECT" in said) or not sql.startswith(("DROP", "DELETE", "UPDATE", "INSERT"))
     assert snapshot(export.parent) == before
     assert len(diag.cases()) == 1, "a wrong query is no reason to throw a case away"
 
