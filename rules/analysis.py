@@ -14,6 +14,7 @@ import numpy as np
 
 from diag.errors import UsageError
 from diag.model import units
+from diag.model.near import did_you_mean, near
 from diag.rules import engine, tables, thresholds
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import KernelRow, RangeRow, Report
@@ -101,8 +102,10 @@ def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
 def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:
     path = traces[0].source.path
     if options.range_name and not any(ranges_named(trace, options.range_name) for trace in traces):
+        names = (name for trace in traces for name in range_names(trace))
+        hint = did_you_mean(map(repr, near(options.range_name, names)))
         return (
-            f"No range is called {options.range_name!r}. In a name pattern each number is #, as in 'step #'; "
+            f"No range is called {options.range_name!r}.{hint} In a name # stands for any number, as in 'step #'; "
             f'list them with: diag query {shlex.quote(path)} "{_LIST_RANGES}"'
         )
     longest_ns = max(end_ns - start_ns for start_ns, end_ns in (trace.event_span for trace in traces))
@@ -120,6 +123,12 @@ def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
         inside = ranges_named(trace, options.range_name)
         scope = inside if scope is None else scope & inside
     return scope
+
+
+def range_names(trace: Trace) -> set[str]:
+    """Names and name patterns of all ranges."""
+    ids = np.unique(trace.ranges.name_id).tolist()
+    return {text for i in ids for text in (trace.names[i], trace.patterns[i])}
 
 
 def ranges_named(trace: Trace, name: str) -> Intervals:
@@ -149,6 +158,9 @@ def parse_window(text: str) -> tuple[int, int]:
         if (start or not parts[0].strip()) and (end or not parts[1].strip()):
             start_ns = _nanoseconds(start) if start else 0
             end_ns = _nanoseconds(end) if end else LATEST_NS
+            if end_ns <= start_ns < LATEST_NS:
+                how = "ends where it starts" if end_ns == start_ns else "ends before it starts"
+                raise UsageError(f"--window {text!r} {how}. Write START:END, for example 100ms:2.5s or 3s:")
             if start_ns < end_ns <= LATEST_NS:
                 return start_ns, end_ns
     raise UsageError(f"--window {text!r} is not a window. Write START:END with units, for example 100ms:2.5s or 3s:")

@@ -1,12 +1,17 @@
-"""Findings against those of an earlier run, for continuous integration: which are new, worse, known or gone.
+"""Findings against those of an earlier run, for continuous integration: which are new, worse, better, known or gone.
 
 Two runs share no process id, no window and no id of a finding. A finding is recognised by its rule, the ordinal of its
 device and the pattern of the kernel or range that it is about; where several of one report agree in these, as on many
 ranks, the one with the largest share stands for all.
+
+A share alone would blame a faster run: when everything else takes less time, the same idle time is a larger part of the
+window. So worse is what takes a larger share and more time, better what takes less of both.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from diag.errors import InputError
-from diag.rules.finding import WARNING_SHARE, Answer, Finding, Severity
-from diag.rules.report import Comparison, Gone, Report, Standing
+from diag.rules.finding import WARNING_SHARE, Answer, Finding, Severity, Subject
+from diag.rules.report import Before, Comparison, DeviceRow, Gone, Report, Standing, WindowChange
 from diag.store.names import pattern_of
 
 DEFAULT_MARGIN = WARNING_SHARE
@@ -27,6 +32,12 @@ MOST_BYTES = 256 << 20
 Key = tuple[str, int | None, str]
 """Rule, device ordinal, and pattern of the kernel or range."""
 
+Place = tuple[int | None, int, bool]
+"""Rank, device ordinal, and whether its window is only the part that the user asked for."""
+
+_FIGURE = re.compile(r"(?<!\w)\d")
+"""A number that stands for itself, not one in a name like conv2d."""
+
 
 @dataclass(frozen=True)
 class Remembered:
@@ -36,18 +47,61 @@ class Remembered:
     title: str
     severity: Severity
     share: float | None
+    window_ns: int | None  # that the share is of; None where nothing tells
+
+    @property
+    def time_ns(self) -> float | None:
+        return None if self.window_ns is None else (self.share or 0.0) * self.window_ns
 
 
-Baseline = Mapping[Key, Remembered]
+@dataclass(frozen=True)
+class Baseline:
+    """What is known of an earlier run."""
+
+    findings: Mapping[Key, Remembered]
+    windows_ns: Mapping[Place, int]
 
 
 # ---- where a baseline comes from -----------------------------------------------------------------------------------
 
 
-def of_report(report: Report) -> Baseline:
-    return _worst_of(
-        Remembered(_key(finding), finding.title, finding.severity, finding.share) for finding in report.findings
-    )
+class _Subject(msgspec.Struct):
+    source: int | None = None
+    process: int | None = None
+    device: int | None = None
+    kernel: str | None = None
+    range: str | None = None
+    window: tuple[int, int] | None = None
+
+
+class _Finding(msgspec.Struct):
+    rule: str
+    title: str
+    severity: Severity
+    subject: _Subject
+    share: float | None
+
+
+class _Source(msgspec.Struct):
+    id: int
+    rank: int | None = None
+
+
+class _Device(msgspec.Struct):
+    source: int
+    process: int
+    device: int
+    window_ns: int
+    is_scoped: bool
+
+
+class _Report(msgspec.Struct):
+    """Of the contract `diag.report/1` what a comparison needs, named as in `Report`; other keys are passed over."""
+
+    schema: Literal["diag.report/1"]
+    findings: list[_Finding]
+    sources: list[_Source] = []
+    devices: list[_Device] = []
 
 
 def of_json(data: bytes, name: str) -> Baseline:
@@ -59,41 +113,46 @@ def of_json(data: bytes, name: str) -> Baseline:
         raise InputError(
             f"{name} is no report of diag ({said}). Write one with: diag report INPUT --format json"
         ) from error
-    return _worst_of(finding.remembered() for finding in report.findings)
+    return of_report(report)
 
 
-class _Subject(msgspec.Struct):
-    device: int | None = None
-    kernel: str | None = None
-    range: str | None = None
+def of_report(report: Report | _Report) -> Baseline:
+    windows = {place: row.window_ns for place, row in _places(report).items()}
+    return Baseline(_worst_of(_remembered(report)), windows)
 
 
-class _Finding(msgspec.Struct):
-    rule: str
-    title: str
-    severity: Severity
-    subject: _Subject
-    share: float | None
-
-    def remembered(self) -> Remembered:
-        about = self.subject
-        key = (self.rule, about.device, pattern_of(about.kernel or about.range or ""))
-        return Remembered(key, self.title, self.severity, self.share)
+def _remembered(report: Report | _Report) -> list[Remembered]:
+    """One for each finding, in their order."""
+    windows = {(row.source, row.process, row.device): row.window_ns for row in report.devices}
+    return [
+        Remembered(_key(each), each.title, each.severity, each.share, _window_ns(each.subject, windows))
+        for each in report.findings
+    ]
 
 
-class _Report(msgspec.Struct):
-    """Of the contract `diag.report/1` only what a comparison needs; other keys are passed over."""
-
-    schema: Literal["diag.report/1"]
-    findings: list[_Finding]
-
-
-def _key(finding: Finding) -> Key:
+def _key(finding: Finding | _Finding) -> Key:
     about = finding.subject
     return finding.rule, about.device, pattern_of(about.kernel or about.range or "")
 
 
-def _worst_of(found: Iterable[Remembered]) -> Baseline:
+def _window_ns(about: Subject | _Subject, windows: Mapping[tuple[int, int, int], int]) -> int | None:
+    """Length of the window that shares of this subject are of: its device's, which may have holes, or its own."""
+    if about.source is not None and about.process is not None and about.device is not None:
+        length_ns = windows.get((about.source, about.process, about.device))
+        if length_ns is not None:
+            return length_ns
+    return about.window[1] - about.window[0] if about.window else None
+
+
+def _places(report: Report | _Report) -> Mapping[Place, DeviceRow | _Device]:
+    """Devices by what is the same in another run, without those that cannot be told apart, as of two processes."""
+    ranks = {source.id: source.rank for source in report.sources}
+    placed = [((ranks.get(row.source), row.device, row.is_scoped), row) for row in report.devices]
+    numbers = Counter(place for place, _ in placed)
+    return {place: row for place, row in placed if numbers[place] == 1}
+
+
+def _worst_of(found: Iterable[Remembered]) -> Mapping[Key, Remembered]:
     worst: dict[Key, Remembered] = {}
     for each in found:
         known = worst.get(each.key)
@@ -106,23 +165,57 @@ def _worst_of(found: Iterable[Remembered]) -> Baseline:
 
 
 def compare(report: Report, baseline: Baseline, path: str, margin: float = DEFAULT_MARGIN) -> Comparison:
-    """How each finding of the report stands to the baseline; a share is worse when it rose by more than `margin`."""
-    standing = {finding.id: _standing(finding, baseline.get(_key(finding)), margin) for finding in report.findings}
-    before = {
-        finding.id: known.share for finding in report.findings if (known := baseline.get(_key(finding))) is not None
-    }
-    here = {_key(finding) for finding in report.findings}
-    gone = [_gone(known, report) for key, known in sorted(baseline.items(), key=_by_key) if key not in here]
-    return Comparison(path, margin, standing, before, gone)
+    """How each finding of the report stands to the baseline; a share has changed when it did by more than `margin`."""
+    here = list(zip(report.findings, _remembered(report), strict=True))
+    worst = _worst_of(now for _, now in here)
+    known = {finding.id: baseline.findings.get(now.key) for finding, now in here}
+    gone = [then for key, then in sorted(baseline.findings.items(), key=_by_key) if key not in worst]
+    return Comparison(
+        path,
+        margin,
+        standing={
+            finding.id: _standing(finding, now, worst[now.key], known[finding.id], margin) for finding, now in here
+        },
+        before={
+            finding.id: Before(then.title, then.share, _is_other_cause(then.title, finding.title))
+            for finding, _ in here
+            if (then := known[finding.id])
+        },
+        gone=[_gone(then, report) for then in gone],
+        windows=_changes(report, baseline),
+    )
 
 
-def _standing(finding: Finding, known: Remembered | None, margin: float) -> Standing:
-    if known is None:
+def _standing(finding: Finding, now: Remembered, worst: Remembered, then: Remembered | None, margin: float) -> Standing:
+    """`worst` is the one of its key in this report: nothing is better on one rank while another is as bad as ever."""
+    if then is None:
         return "new"
-    # A fact that is no fault cannot get worse: a hot kernel's share rises when everything else gets faster.
-    is_fact = finding.level == "info"
-    rise = (finding.share or 0.0) - (known.share or 0.0)
-    return "worse" if not is_fact and finding.share is not None and rise > margin else "known"
+    # A fact that is no fault gets neither worse nor better: a hot kernel's share rises when all else gets faster.
+    if finding.level == "info" or finding.share is None:
+        return "known"
+    if _exceeds(now, then, margin):
+        return "worse"
+    return "better" if _exceeds(then, worst, margin) else "known"
+
+
+def _exceeds(one: Remembered, other: Remembered, margin: float) -> bool:
+    """Whether one takes a share that is larger by more than the margin, and more time as far as that is known."""
+    if (one.share or 0.0) - (other.share or 0.0) <= margin:
+        return False
+    return one.time_ns is None or other.time_ns is None or one.time_ns > other.time_ns
+
+
+def _is_other_cause(before: str, now: str) -> bool:
+    """Whether two titles of one rule differ in more than their figures, which differ from run to run."""
+    return before != now and not _FIGURE.search(before) and not _FIGURE.search(now)
+
+
+def _changes(report: Report, baseline: Baseline) -> list[WindowChange]:
+    return [
+        WindowChange(row.source, row.process, row.device, before_ns, row.window_ns)
+        for place, row in _places(report).items()
+        if (before_ns := baseline.windows_ns.get(place)) is not None
+    ]
 
 
 def _gone(known: Remembered, report: Report) -> Gone:
@@ -144,4 +237,4 @@ def failures(report: Report, severities: Sequence[Severity]) -> list[Finding]:
     counted = (finding for finding in report.findings if finding.severity in severities)
     if report.baseline is None:
         return list(counted)
-    return [finding for finding in counted if report.baseline.standing[finding.id] != "known"]
+    return [finding for finding in counted if report.baseline.standing[finding.id] in ("new", "worse")]

@@ -120,7 +120,27 @@ class RangeRow:
     gpu_sum_ns: int  # their sum
 
 
-Standing = Literal["new", "worse", "known"]
+Standing = Literal["new", "worse", "better", "known"]
+
+
+@dataclass(frozen=True)
+class Before:
+    """A finding of this run as the baseline has it."""
+
+    title: str
+    share: float | None
+    is_other_cause: bool  # the rule gives another reason now
+
+
+@dataclass(frozen=True)
+class WindowChange:
+    """The window of a device in both runs."""
+
+    source: int
+    process: int
+    device: int
+    before_ns: int
+    window_ns: int
 
 
 @dataclass(frozen=True)
@@ -141,10 +161,11 @@ class Comparison:
     """How the findings stand to those of an earlier run (`rules/baseline.py`)."""
 
     path: str  # of the baseline
-    margin: float  # a share that rose by more is worse
+    margin: float  # a share that changed by more is worse or better, if its time changed likewise
     standing: Mapping[str, Standing]  # by finding id
-    before: Mapping[str, float | None]  # share in the baseline, by id of a finding that it has
+    before: Mapping[str, Before]  # by id of a finding that the baseline has, too
     gone: Sequence[Gone]
+    windows: Sequence[WindowChange]  # of the devices that can be told apart in both runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,6 +108,18 @@ def test_dependencies_point_one_way(layer: str) -> None:
     assert wrong == []
 
 
+def test_what_diag_offers_to_notebooks_is_loaded_late_and_not_used_inside() -> None:
+    import diag
+
+    assert all(getattr(diag, name) is not None for name in diag.__all__)
+    assert not hasattr(diag, "none")
+    offered = {f"diag.{name}" for name in diag.__all__ if name != "__version__"}
+    wrong = [file for file in python_files("diag", *LINKED) for _, name in imported_modules(file) if name in offered]
+    assert wrong == []
+    code = "import sys, diag; sys.exit('numpy' in sys.modules or 'diag.store' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize(
     ("source", "modules"),
     [

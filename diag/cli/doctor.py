@@ -49,5 +49,5 @@ def doctor(
         write(render_checks_as_json(checks))
     else:
         write(render_checks(checks, width=width(), color=color()))
-    if any(check.state == "broken" for check in checks):
+    if any(check.state in ("broken", "unreadable") for check in checks):
         raise typer.Exit(InputError.exit_status)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diag.cli.terminal import StatusLine, note, write
+from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,14 @@ class ExportFormat(enum.StrEnum):
     PARQUET = "parquet"
 
 
+_BY_ENDING = {
+    ".json": ExportFormat.PERFETTO,
+    ".json.gz": ExportFormat.PERFETTO,
+    ".csv": ExportFormat.CSV,
+    ".parquet": ExportFormat.PARQUET,
+}
+
+
 def export(
     inputs: Annotated[
         list[Path], typer.Argument(metavar="INPUT...", readable=False, help="A case, or any input that report takes.")
@@ -37,9 +45,12 @@ def export(
             "--output", "-o", metavar="FILE", help="Where to write; a folder for all tables; - for standard output."
         ),
     ],
-    output_format: Annotated[
-        ExportFormat, typer.Option("--format", "-f", help="A trace for ui.perfetto.dev, or tables.")
-    ] = ExportFormat.PERFETTO,
+    chosen_format: Annotated[
+        ExportFormat | None,
+        typer.Option(
+            "--format", "-f", help="A trace for ui.perfetto.dev, or tables. Without it, the ending of FILE tells."
+        ),
+    ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this table (csv, parquet), as one file.")
     ] = None,
@@ -60,20 +71,29 @@ def export(
 
     Example: diag export train.nsys-rep -o train.json.gz
 
-    Example: diag export run.diag -o kernels.csv --format csv --table gpu_op
+    Example: diag export run.diag -o operations.csv --table gpu_op
+
+    Example: diag export run.diag -o tables --format parquet
     """
     from diag.export import axis, tables, target
     from diag.ingest.importer import ImportOptions, open_inputs
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
+    from diag.model import units
     from diag.rules.analysis import parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:
         parse_window(window)
+    output_format = chosen_format or _format_of(output)
     is_trace = output_format is ExportFormat.PERFETTO
     if is_trace and (table is not None or as_stored):
         raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
+    if chosen_format is None and not is_trace and table is None:
+        raise UsageError(
+            f"{output} names one file, and a case has many tables. Choose one with --table NAME, or name a folder for "
+            f"all: -o FOLDER --format {output_format.value}"
+        )
     is_folder = not is_trace and table is None
     if output == STANDARD_OUTPUT:
         if is_folder or output_format is ExportFormat.PARQUET:
@@ -92,7 +112,25 @@ def export(
         else:
             stale = [f"{name}.{output_format.value}" for name in case.tables]
             every = tables.all_tables(case, parts, window, as_stored=as_stored)
-            _folder(every, output, stale, output_format, status)
+            n_tables = _folder(every, output, stale, output_format, status)
+            n_empty = len(tables.empty_tables(case))
+    if is_folder:
+        left_out = f" ({n_empty} empty ones left out)" if n_empty else ""
+        remark(f"{output}: {units.count(n_tables, 'table')}{left_out}.")
+    elif is_trace and output != STANDARD_OUTPUT:
+        remark(f"{output}: open it at https://ui.perfetto.dev")
+
+
+def _format_of(output: Path) -> ExportFormat:
+    """What the ending of a name says. Raises UsageError when it says nothing."""
+    if output == STANDARD_OUTPUT:
+        return ExportFormat.PERFETTO
+    for ending, told in _BY_ENDING.items():
+        if output.name.lower().endswith(ending):
+            return told
+    raise UsageError(
+        f"The ending of {output} tells no format. Name it .json, .json.gz, .csv or .parquet, or add --format."
+    )
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
@@ -118,15 +156,18 @@ def _table(table: Table, output: Path, output_format: ExportFormat) -> None:
 
 def _folder(
     tables: Iterable[Table], output: Path, stale: Iterable[str], output_format: ExportFormat, status: StatusLine
-) -> None:
+) -> int:
+    """Writes a file for each table; returns how many."""
     from diag.export.table import write_csv, write_parquet
     from diag.export.target import whole_folder
 
     write_table = write_csv if output_format is ExportFormat.CSV else write_parquet
+    n_tables = 0
     with whole_folder(output, stale) as folder:
-        for table in tables:
+        for n_tables, table in enumerate(tables, 1):  # noqa: B007 - the last number is how many there were
             status(f"writing {table.name}")
             write_table(table, folder / f"{table.name}.{output_format.value}")
+    return n_tables
 
 
 def _text(pieces: Iterable[str], output: Path) -> None:

@@ -8,9 +8,10 @@ import io
 import itertools
 import json
 import math
+import shlex
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,9 +43,14 @@ def query(
     ] = QueryFormat.TABLE,
     limit: Annotated[int, typer.Option(min=1, help="Most rows to print as a table.")] = 100,
 ) -> None:
-    """Ask a case in SQL. The case is opened read-only; exports it came from are attached as source1, source2, ...
+    """Ask a case in SQL; without SQL, list its tables.
 
-    Example: diag query train.nsys-rep "SELECT copy_kind, COUNT(*), SUM(bytes) FROM gpu_op GROUP BY 1"
+    The case is opened read-only; exports it came from are attached as source1, source2, ...
+
+    Example: diag query train.nsys-rep
+
+    Example: diag query train.nsys-rep "SELECT n.text, COUNT(*) FROM gpu_op g JOIN name n ON n.id = g.short_name_id
+    GROUP BY 1"
 
     Example: diag query run.diag "SELECT * FROM finding" --format json
     """
@@ -58,7 +64,12 @@ def query(
         case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
         _allow_only_reading(case.db)
         try:
-            cursor = case.db.execute(sql or _TABLES)
+            if not sql:
+                _write(("table", "rows", "columns"), _tables(case.db), output_format, limit)
+                if output_format is QueryFormat.TABLE:
+                    write(_EXAMPLE.format(case=shlex.quote(str(case_path))))
+                return
+            cursor = case.db.execute(sql)
             if not cursor.description:
                 raise UsageError(f"{sql!r} asks for nothing. Write one SELECT.")
             columns = _distinct([description[0] for description in cursor.description])
@@ -66,6 +77,8 @@ def query(
         except (sqlite3.Error, sqlite3.Warning) as error:
             if isinstance(error, sqlite3.Error) and is_interrupt(error):
                 raise KeyboardInterrupt from error
+            if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
+                raise UsageError("A case is read-only here: write one SELECT.") from error
             said = str(error).rstrip(".")
             raise UsageError(f"SQLite: {said}. The tables are listed by: diag query {case_path}") from error
 
@@ -101,7 +114,14 @@ def _distinct(columns: Sequence[str]) -> list[str]:
     return taken
 
 
-def _write(columns: Sequence[str], rows: sqlite3.Cursor, output_format: QueryFormat, limit: int) -> None:
+def _tables(db: sqlite3.Connection) -> Iterator[Sequence[Any]]:
+    """Name, number of rows and columns of each table and view."""
+    for name, columns in db.execute(_TABLES).fetchall():
+        quoted = name.replace('"', '""')
+        yield name, *db.execute(f'SELECT COUNT(*) FROM "{quoted}"').fetchone(), columns
+
+
+def _write(columns: Sequence[str], rows: Iterator[Sequence[Any]], output_format: QueryFormat, limit: int) -> None:
     if output_format is QueryFormat.CSV:
         _write_csv(columns, rows)
     elif output_format is QueryFormat.JSON:
@@ -110,21 +130,22 @@ def _write(columns: Sequence[str], rows: sqlite3.Cursor, output_format: QueryFor
     else:
         from diag.render.layout import grid
 
-        shown = rows.fetchmany(limit)
+        shown = list(itertools.islice(rows, limit))
         edge = width() if sys.stdout.isatty() else WHOLE_LINES
-        write(grid(columns, [[_cell(value) for value in row] for row in shown], edge) + "\n")
-        if rows.fetchone() is not None:
+        numbers = {i for i, values in enumerate(zip(*shown, strict=True)) if all(map(_is_number, values))}
+        write(grid(columns, [[_cell(value) for value in row] for row in shown], edge, numbers) + "\n")
+        if next(rows, None) is not None:
             print(f"(only the first {limit} rows; more with --limit N or --format csv)", file=sys.stderr)
 
 
-def _write_csv(columns: Sequence[str], rows: sqlite3.Cursor) -> None:
+def _write_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]]) -> None:
     batch: Sequence[Sequence[Any]] = [columns]
     while batch:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
         if not write(text.getvalue()):
             return
-        batch = rows.fetchmany(1000)
+        batch = list(itertools.islice(rows, 1000))
 
 
 def _plain(value: Any) -> Any:
@@ -140,10 +161,23 @@ def _cell(value: Any) -> str:
     return f"({len(value)} bytes)" if isinstance(value, bytes) else str(value)
 
 
+def _is_number(value: Any) -> bool:
+    """Or nothing, which stands among numbers as well as among texts."""
+    return value is None or isinstance(value, (int, float))
+
+
 _TABLES = """
     SELECT m.name AS "table", group_concat(c.name, ', ') AS columns
       FROM sqlite_master m JOIN pragma_table_info(m.name) c
      WHERE m.type IN ('table', 'view')
      GROUP BY m.name
      ORDER BY m.name
+"""
+
+_EXAMPLE = """
+Texts are kept once, in the table name; the longest kernels, for example:
+
+  diag query {case} "SELECT n.text, COUNT(*), SUM(g.end_ns - g.start_ns) AS ns
+    FROM gpu_op g JOIN name n ON n.id = g.short_name_id WHERE g.kind = 'kernel'
+   GROUP BY 1 ORDER BY ns DESC LIMIT 10"
 """

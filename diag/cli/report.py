@@ -56,7 +56,12 @@ def report(
         typer.Option(metavar="START:END", help="Part of the trace, from its first event: 100ms:2.5s, 3s:, :1s."),
     ] = None,
     range_name: Annotated[
-        str | None, typer.Option("--range", metavar="NAME", help="Only the time inside ranges of this name or pattern.")
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="NAME",
+            help="Only the time inside ranges of this name; # stands for any number: 'step #'.",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Rows of each table.")] = 5,
     output: Annotated[
@@ -117,7 +122,9 @@ def report(
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
-    if fail_on is not FailOn.NEVER and failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :]):
+    if fail_on is not FailOn.NEVER and (failed := failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :])):
+        which = f"{len(failed)} new or worse finding" if baseline is not None else f"{len(failed)} finding"
+        note(f"{which}{'' if len(failed) == 1 else 's'} at or above {fail_on.value}.")
         raise typer.Exit(1)
 
 

@@ -46,6 +46,12 @@ def note(text: str) -> None:
     print(f"diag: {one_line(text)}", file=sys.stderr)
 
 
+def remark(text: str) -> None:
+    """A sentence for whoever sits at the terminal; scripts have no use for it and hear nothing."""
+    if sys.stderr.isatty():
+        note(text)
+
+
 class StatusLine:
     """One line on stderr that says what is being done, once it takes longer than a moment; nothing in a pipe."""
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 from diag.errors import DiagError
 
-State = Literal["ok", "limited", "missing", "broken"]
-"""`limited`: works, with less; `missing`: an option that is not here; `broken`: diag cannot do its work."""
+State = Literal["ok", "limited", "missing", "unreadable", "broken"]
+"""`limited`: works, with less; `missing`: an option that is not here; `unreadable`: a file that may be whole, but that
+this diag or the nsys here cannot read; `broken`: a file is damaged, or diag cannot do its work."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Check:
     fix: str | None = None
 
 
-def failed(topic: str, name: str, error: DiagError, *, about: str = "") -> Check:
+def failed(topic: str, name: str, error: DiagError, *, about: str = "", state: State = "broken") -> Check:
     """A check that ended in an error: its message says what is wrong, often beginning with `about`, then what to do."""
     said, _, fix = str(error).partition(". ")
-    return Check(topic, name, "broken", said.removeprefix(about).removeprefix("is ").rstrip("."), fix or None)
+    return Check(topic, name, state, said.removeprefix(about).removeprefix("is ").rstrip("."), fix or None)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 from diag.doctor.check import Check, failed
 from diag.errors import DiagError, InputError, ToolMissing
 from diag.ingest import nsys_report, nsys_tables
-from diag.ingest.detect import detect
-from diag.ingest.inputs import find_inputs
+from diag.ingest.detect import UnknownKind, detect
+from diag.ingest.inputs import NothingToRead, find_inputs, kinds
 from diag.ingest.settled import companions
 from diag.model import units
 from diag.store.case import Case
@@ -37,15 +36,15 @@ def about(path: Path) -> Check:
         said = f"{KINDS[kind]}, {units.size(path.stat().st_size)}; {_readable(path, kind)}"
         return Check(TOPIC, str(path), "ok", said, f"Read it: diag report {path}")
     except ToolMissing as error:
-        return failed(TOPIC, str(path), error, about=f"{path.name}: ")
+        return failed(TOPIC, str(path), error, about=f"{path.name}: ", state="unreadable")
+    except (UnknownKind, NothingToRead) as error:
+        return failed(TOPIC, str(path), error, about=f"{path} ", state="unreadable")
     except DiagError as error:
         return failed(TOPIC, str(path), error, about=f"{path} ")
 
 
 def _of_folder(folder: Path) -> str:
-    counts = Counter(item.kind for item in find_inputs([folder]))
-    found = (f"{number} x {KINDS[kind].partition(' ')[2]}" for kind, number in sorted(counts.items()))
-    return f"a folder with {', '.join(found)}"
+    return f"a folder with {kinds(find_inputs([folder]))}"
 
 
 def _readable(path: Path, kind: str) -> str:
@@ -60,7 +59,7 @@ def _readable(path: Path, kind: str) -> str:
             return f"{units.count(len(case.sources), 'source')}"
     if kind == "nsys-sqlite":
         return _export(path)
-    return "its beginning is as it should be"
+    return "its beginning is as it should be, and nothing else was looked at"
 
 
 def _export(path: Path) -> str:

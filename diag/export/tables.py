@@ -22,12 +22,17 @@ INTERNAL = frozenset({"column_block", "report", "finding", "evidence"})
 
 def tables_with_rows(case: Case) -> list[str]:
     """The tables and views that hold something, by name; `cpu_range` also where its ranges are kept as columns."""
-    filled = (
-        name
-        for name in sorted(case.tables - INTERNAL)
-        if not name.startswith("sqlite_") and case.value(f'SELECT 1 FROM "{name}" LIMIT 1')
-    )
+    filled = (name for name in _exported(case) if case.value(f'SELECT 1 FROM "{name}" LIMIT 1'))
     return sorted({*filled, *(["cpu_range"] if _sources_with_columns(case) else [])})
+
+
+def empty_tables(case: Case) -> list[str]:
+    """Those that an export of all tables leaves out, as nothing is in them."""
+    return sorted(set(_exported(case)) - set(tables_with_rows(case)))
+
+
+def _exported(case: Case) -> list[str]:
+    return sorted(name for name in case.tables - INTERNAL if not name.startswith("sqlite_"))
 
 
 def all_tables(case: Case, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Iterator[Table]:

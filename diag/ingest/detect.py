@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import zlib
 from pathlib import Path
@@ -11,6 +12,9 @@ from diag.ingest import kineto, nsys_report
 from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10
+
+_JSON = re.compile(rb"\s*(\{\s*[\"}]|[\[\s]*\[\s*([]{\"\d-]|true\b|false\b|null\b))")
+"""How an object or a list begins, as a table of TOML does not."""
 
 _SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
@@ -28,7 +32,11 @@ _OTHER_KINDS = {
 
 
 class UnknownKind(InputError):
-    """The file may be whole, but diag has no reader for it."""
+    """The file may be whole, but diag has no reader for it. `what` says what it is, without its name."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} is {what}. diag reads: {READABLE}.")
+        self.what = what
 
 
 def detect(path: Path) -> str:
@@ -46,7 +54,7 @@ def detect(path: Path) -> str:
         return "kineto"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
-    raise UnknownKind(f"{path} is {_name_of(plain)}. diag reads: {READABLE}.")
+    raise UnknownKind(path, _name_of(plain))
 
 
 def is_other_json(path: Path) -> bool:
@@ -92,6 +100,6 @@ def _name_of(head: bytes) -> str:
             return name
     if not head:
         return "a gzip file that holds nothing"
-    if head.lstrip()[:1] in (b"{", b"["):
+    if _JSON.match(head):
         return "JSON, but not a trace of the PyTorch profiler: it has no trace events"
     return "of a kind that diag does not know"

@@ -21,6 +21,10 @@ MOST_FILES = 20_000
 """Files of a folder that are looked at: a home or a whole disk is no folder of traces."""
 
 
+class NothingToRead(InputError):
+    """A folder that holds no report or trace."""
+
+
 @dataclass(frozen=True)
 class Input:
     path: Path
@@ -47,28 +51,34 @@ def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
 
 def _in_folder(folder: Path, note: Progress) -> list[Input]:
     """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error."""
-    files = list(_files(folder, note))
-    found = [item for file in files if (item := _known(file))]
+    looked_at = [_known(file) for file in _files(folder, note)]
+    found = [item for item in looked_at if isinstance(item, Input)]
+    others = Counter(what for what in looked_at if isinstance(what, str))
     exported = {item.path.with_suffix("") for item in found if item.kind == "nsys-sqlite"}
     traces = [item for item in found if item.kind != "case"]
     inputs = [item for item in traces if item.kind != "nsys-report" or item.path.with_suffix("") not in exported]
     n_cases = len(found) - len(traces)
     if not inputs:
         cases = f", but for {count(n_cases, 'diag case')}: name one of them" if n_cases else ""
-        raise InputError(f"{folder} is a folder without anything to read{cases}. diag reads: {READABLE}.")
+        passed = "; ".join(
+            f"{count(number, 'file')} ({'each ' if number > 1 else ''}{what})" for what, number in others.most_common()
+        )
+        passed = f" It holds {passed}." if passed else ""
+        raise NothingToRead(f"{folder} is a folder without anything to read{cases}.{passed} diag reads: {READABLE}.")
     passed_over = {
         "already exported report": len(traces) - len(inputs),
         "diag case": n_cases,
-        "other file": len(files) - len(found),
+        "other file": others.total(),
     }
     skipped = ", ".join(count(number, what) for what, number in passed_over.items() if number)
-    note(f"{folder}: reading {_kinds(inputs)}{f'; passing over {skipped}' if skipped else ''}.")
+    note(f"{folder}: reading {kinds(inputs)}{f'; passing over {skipped}' if skipped else ''}.")
     return inputs
 
 
-def _kinds(inputs: Sequence[Input]) -> str:
-    """
-    >>> _kinds([Input(Path("a"), "kineto"), Input(Path("b"), "kineto"), Input(Path("c"), "nsys-report")])
+def kinds(inputs: Sequence[Input]) -> str:
+    """How many of each kind.
+
+    >>> kinds([Input(Path("a"), "kineto"), Input(Path("b"), "kineto"), Input(Path("c"), "nsys-report")])
     '2 PyTorch traces, 1 Nsight Systems report'
     """
     numbers = Counter(item.kind for item in inputs)
@@ -117,11 +127,11 @@ def _identity(folder: Path) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def _known(file: Path) -> Input | None:
-    """The file as an input, unless it is of another kind; an empty one is damaged only if its name says what it is."""
+def _known(file: Path) -> Input | str:
+    """The file as an input, or what else it is; an empty one is damaged only if its name says what it should be."""
     if not file.stat().st_size and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
-        return None
+        return "empty"
     try:
         return Input(file, detect(file), in_folder=True)
-    except UnknownKind:
-        return None
+    except UnknownKind as error:
+        return error.what

@@ -15,29 +15,33 @@ from diag.render.layout import wrap
 
 SCHEMA = "diag.doctor/1"
 
-_COLORS: Mapping[State, str] = {"ok": "32", "limited": "33", "missing": "33", "broken": "1;31"}
-_STATE_ROOM = max(map(len, _COLORS)) + 2
-_INDENT = " " * (2 + _STATE_ROOM)
+_COLORS: Mapping[State, str] = {"ok": "32", "limited": "33", "missing": "33", "unreadable": "1;31", "broken": "1;31"}
+_SHOWN: Mapping[State, str] = {"unreadable": "cannot read"}
+_LEAST_ROOM = len("limited")
 
 
 def render_checks(checks: Sequence[Check], *, width: int = 80, color: bool = False) -> str:
     """The checks under their headings, each with its state first and its remedy below."""
+    room = max(_LEAST_ROOM, *(len(_shown(check)) for check in checks)) + 2
     sections = []
     for topic, of_topic in groupby(checks, key=attrgetter("topic")):
         lines = [f"\x1b[1m{topic}\x1b[0m" if color else topic]
         for check in of_topic:
-            lines += _check(check, width, color)
+            lines += _check(check, room, width, color)
         sections.append("\n".join(lines))
     return "\n\n".join(sections) + "\n"
 
 
-def _check(check: Check, width: int, color: bool) -> list[str]:
-    label = f"  {check.state:<{_STATE_ROOM}}"
-    first, *more = wrap(one_line(f"{check.name}: {check.said}"), width, _INDENT, label)
+def _check(check: Check, room: int, width: int, color: bool) -> list[str]:
+    shown, indent = _shown(check), " " * (2 + room)
+    first, *more = wrap(one_line(f"{check.name}: {check.said}"), width, indent, f"  {shown:<{room}}")
     if color:
-        code = _COLORS[check.state]
-        first = first.replace(check.state, f"\x1b[{code}m{check.state}\x1b[0m", 1)
-    return [first, *more, *(wrap(one_line(check.fix), width, _INDENT) if check.fix else ())]
+        first = first.replace(shown, f"\x1b[{_COLORS[check.state]}m{shown}\x1b[0m", 1)
+    return [first, *more, *(wrap(one_line(check.fix), width, indent) if check.fix else ())]
+
+
+def _shown(check: Check) -> str:
+    return _SHOWN.get(check.state, check.state)
 
 
 def render_checks_as_json(checks: Sequence[Check]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from diag.render import phrases
 from diag.render.layout import wrap
+from diag.render.text import INDENT, Page
 from diag.rules import thresholds as limits
 from diag.rules.engine import SECTIONS, Rule
 from diag.rules.facts import FACTS
-
-INDENT = "  "
+from diag.rules.finding import Subject
+from diag.rules.report import Report
 
 
 def list_of_rules(rules: Sequence[Rule], *, width: int = 80) -> str:
@@ -33,6 +35,29 @@ def rule(of: Rule, *, width: int = 80) -> str:
         for need in of.needs:
             lines += wrap(f"{FACTS[need].name} ({FACTS[need].how})", width, INDENT)
     return "\n".join(lines)
+
+
+def answers(of: Rule, report: Report, *, width: int = 80) -> str:
+    """What the rule says of some inputs: its findings, else what it found in order or could not tell."""
+    page = Page(width, color=False)
+    said = [
+        f"{finding.severity}: {_on(report, finding.title, finding.subject)} [{finding.id}]. {finding.claim}"
+        for finding in report.findings
+        if finding.rule == of.id
+    ]
+    said += [_on(report, "in order", answer.subject) for answer in report.clear if answer.rule == of.id]
+    said += [
+        f"{_on(report, 'cannot tell', answer.subject)}: {answer.because}"
+        for answer in report.cannot_tell
+        if answer.rule == of.id
+    ]
+    lines = [line for text in said or ["there was nothing to look at"] for line in page.prose(text, INDENT * 2, INDENT)]
+    return "\n".join(["In these inputs", *lines])
+
+
+def _on(report: Report, said: str, subject: Subject) -> str:
+    about = phrases.subject(report, subject)
+    return f"{said}, {about}" if about else said
 
 
 def thresholds(*, width: int = 80) -> str:

@@ -75,11 +75,13 @@ def _baseline(comparison: Comparison) -> dict[str, Any]:
         "path": comparison.path,
         "margin": comparison.margin,
         "gone": [asdict(gone) for gone in comparison.gone],
+        "windows": [asdict(change) for change in comparison.windows],
     }
 
 
 def _finding(finding: Finding, report: Report) -> dict[str, Any]:
     baseline = report.baseline
+    before = baseline.before.get(finding.id) if baseline else None
     return {
         "id": finding.id,
         "rule": finding.rule,
@@ -93,7 +95,8 @@ def _finding(finding: Finding, report: Report) -> dict[str, Any]:
         "recoverable_ns": finding.recoverable_ns,
         "overlaps": report.overlaps.get(finding.id, ()),
         "standing": baseline.standing[finding.id] if baseline else None,
-        "share_before": baseline.before.get(finding.id) if baseline else None,
+        "share_before": before.share if before else None,
+        "title_before": before.title if before else None,
         "evidence": [asdict(evidence) for evidence in finding.evidence],
         "refute": finding.refute,
         "next": finding.next,

@@ -122,13 +122,19 @@ def columns(table: Table, width: int, indent: str = "") -> list[str]:
     ]
 
 
-def grid(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
-    """Rows of a query, whatever they hold, in lines of at most `width` cells; the widest columns give way first."""
+def grid(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, numbers: Set[int] = frozenset()) -> str:
+    """Rows of a query, whatever they hold, in lines of at most `width` cells; the widest columns give way first.
+
+    `numbers` are the columns that end in one line.
+    """
     safe = [[one_line(cell) for cell in row] for row in (header, *rows)]
     room = [min(width, max(map(cells, column))) for column in zip(*safe, strict=True)]
     while sum(room) + len(GUTTER) * (len(room) - 1) > width and max(room, default=0) > 1:
         room[room.index(max(room))] -= 1
-    lines = (GUTTER.join(pad(elide(cell, size), size) for cell, size in zip(row, room, strict=True)) for row in safe)
+    lines = (
+        GUTTER.join(pad(elide(cell, room[i]), room[i], right=i in numbers) for i, cell in enumerate(row))
+        for row in safe
+    )
     return "\n".join(elide(line.rstrip(), width) for line in lines)
 
 

@@ -71,6 +71,8 @@ def _baseline(report: Report, top: int) -> Iterable[str]:
     changes = phrases.baseline_changes(report, report.baseline)
     shown = changes[: max(top, phrases.FEW_ROWS)]
     yield f"### Against the baseline {_name(report.baseline.path)}"
+    if windows := phrases.window_changes(report, report.baseline)[: max(top, phrases.FEW_ROWS)]:
+        yield "\n".join(f"- {_text(window)}" for window in windows)
     yield _text(phrases.baseline_summary(report, report.baseline))
     yield "\n".join(f"- {_text(change)}" for change in shown)
     if len(shown) < len(changes):

@@ -133,8 +133,11 @@ def _verdict(page: Page, report: Report) -> Lines:
 
 
 def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lines:
-    about = phrases.subject(report, finding.subject) if report else ""
-    parts = (phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {finding.rule}", about)
+    known = f"{phrases.severity(report, finding)}, {finding.confidence} confidence"
+    if report is None:  # all of it is told, so that more is only about its rule
+        return page.dim(f"{known}, {finding.id}; its rule: diag explain {finding.rule}")
+    about = phrases.subject(report, finding.subject)
+    parts = (known, f"rule {finding.rule}", about)
     return page.dim(f"{', '.join(filter(None, parts))}; more: diag explain {finding.id}")
 
 
@@ -144,7 +147,9 @@ def _baseline(page: Page, report: Report, top: int) -> Lines:
         return []
     changes = phrases.baseline_changes(report, report.baseline)
     shown = changes[: max(top, phrases.FEW_ROWS)]
-    lines = page.prose(phrases.baseline_summary(report, report.baseline))
+    windows = phrases.window_changes(report, report.baseline)
+    lines = [line for window in windows[: max(top, phrases.FEW_ROWS)] for line in page.prose(window)]
+    lines += page.prose(phrases.baseline_summary(report, report.baseline))
     lines += [line for change in shown for line in page.prose(change, INDENT * 2, INDENT)]
     if len(shown) < len(changes):
         lines += page.prose(phrases.more(len(changes), len(shown)))

@@ -161,6 +161,16 @@ def test_any_file_name_will_do(name: bytes, diag: Command, tmp_path: Path) -> No
     assert source["path"].encode("utf-8", "strict")
 
 
+def test_a_folder_of_other_things_says_what_lies_there(diag: Command, tmp_path: Path) -> None:
+    for name, content in (("a.ncu-rep", b"NVR\x00x"), ("b.ncu-rep", b"NVR\x00y"), ("notes.txt", b"hello"), ("x", b"")):
+        (tmp_path / name).write_bytes(content)
+    said = diag("report", tmp_path).is_one_sentence(3)
+    assert (
+        "It holds 2 files (each an Nsight Compute report (.ncu-rep), which this version of diag does not read" in said
+    )
+    assert "1 file (of a kind that diag does not know); 1 file (empty)" in said
+
+
 def test_words_that_are_no_text(diag: Command, export: Path, tmp_path: Path) -> None:
     """What a terminal that is not set to UTF-8 may send."""
     word = os.fsdecode(b"caf\xe9")

@@ -40,13 +40,15 @@ def test_a_run_like_the_baseline_does_not_fail(diag: Command, main: Path, tmp_pa
         words = ("--baseline", tmp_path / earlier, "--fail-on", "warning", "--format", "json")
         document = json.loads(diag("report", again, *words).is_quiet_success())
         assert {finding["standing"] for finding in document["findings"]} == {"known"}
-        assert document["baseline"] == {"path": str(tmp_path / earlier), "margin": 0.02, "gone": []}
+        change = {"source": 1, "process": 4_242, "device": 0, "before_ns": 31_600, "window_ns": 31_795}
+        named = {"path": str(tmp_path / earlier), "margin": 0.02}
+        assert document["baseline"] == {**named, "gone": [], "windows": [change]}
 
 
 def test_what_is_new_or_worse_fails(diag: Command, main: Path, tmp_path: Path) -> None:
     worse = run(tmp_path / "worse.sqlite", pid=1, gap=500)
     ran = diag("report", worse, "--baseline", main, "--fail-on", "warning")
-    assert (ran.status, ran.err) == (1, "")
+    assert (ran.status, ran.err) == (1, "diag: 1 new or worse finding at or above warning.\n")
     assert "worse: GPU starved" in ran.out
     assert diag("report", worse, "--baseline", main, "--fail-on", "warning", "--baseline-margin", "0.5").status == 0
     new = run(tmp_path / "new.sqlite", pid=1, gap=300, pageable=True)
@@ -59,6 +61,7 @@ def test_what_is_better_does_not_fail(diag: Command, main: Path, tmp_path: Path)
     better = run(tmp_path / "better.sqlite", pid=1, gap=5)
     shown = diag("report", better, "--baseline", main, "--fail-on", "warning").is_quiet_success()
     assert " 0 worse, " in " ".join(shown.split())
+    assert "Window 31.6 µs → 20.1 µs (−36 %)" in shown
 
 
 @pytest.mark.parametrize(

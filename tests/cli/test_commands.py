@@ -133,7 +133,9 @@ def test_fail_on(diag: Command, export: Path) -> None:
         ran = diag("report", export, "--format", "json", "--fail-on", severity)
         assert ran.status == int(worst >= rank)
         assert json.loads(ran.out) == report
-        assert ran.err == ""
+        at_or_above = sum(severities.index(finding["severity"]) >= rank for finding in report["findings"])
+        said = f"diag: {at_or_above} finding{'s' if at_or_above > 1 else ''} at or above {severity}.\n"
+        assert ran.err == (said if at_or_above else "")
     assert diag("report", export, "--fail-on", "never").status == 0
 
 
@@ -253,7 +255,13 @@ def test_query_formats(diag: Command, export: Path) -> None:
 
 
 def test_query_lists_the_tables_and_the_export(diag: Command, export: Path) -> None:
-    assert "gpu_op" in diag("query", export).is_quiet_success()
+    listing = diag("query", export).is_quiet_success()
+    assert re.search(r"(?m)^gpu_op +41  id, ", listing)
+    example = re.search(r'diag query \S+ "(.*)"', listing, re.DOTALL)
+    assert example
+    assert "gemm_0        14  5600\n" in diag("query", export, example[1]).is_quiet_success()
+    tables = json.loads(diag("query", export, "-f", "json").is_quiet_success())
+    assert {"table": "thread", "rows": 1} in [{key: table[key] for key in ("table", "rows")} for table in tables]
     sql = "SELECT COUNT(*) FROM source1.CUPTI_ACTIVITY_KIND_KERNEL"
     assert diag("query", export, sql, "-f", "csv").is_quiet_success() == "COUNT(*)\n40\n"
     sql = "SELECT key FROM source, json_each(source.capabilities) WHERE key = 'kernel'"
@@ -298,7 +306,8 @@ FORBIDDEN_TOO = (
 def test_query_only_reads(sql: str, queried: tuple[Command, Path]) -> None:
     diag, export = queried
     before = snapshot(export.parent)
-    diag("query", export, sql, cwd=export.parent).is_one_sentence(2)
+    said = diag("query", export, sql, cwd=export.parent).is_one_sentence(2)
+    assert ("read-only here: write one SELECT" in said) or not sql.startswith(("DROP", "DELETE", "UPDATE", "INSERT"))
     assert snapshot(export.parent) == before
     assert len(diag.cases()) == 1, "a wrong query is no reason to throw a case away"
 
@@ -336,8 +345,38 @@ def test_explain(diag: Command, export: Path) -> None:
     finding = report["findings"][0]["id"]
     explained = diag("explain", finding).is_quiet_success()
     assert diag("explain", finding, export).is_quiet_success() == explained
+    assert f"diag explain {finding}" not in explained
     for words in (["F0000000000"], ["F0000000000", export], ["idle"], [""], ["../../etc/passwd"]):
         diag("explain", *words).is_one_sentence(2)
+    assert "Did you mean idle.gpu, idle.shared?" in diag("explain", "idle").is_one_sentence(2)
+    assert "Did you mean launch.bound?" in diag("explain", "lunch.bound").is_one_sentence(2)
+    assert "--window" in diag("explain", finding, "--window", ":1s").is_one_sentence(2)
+
+
+def test_explain_a_rule_on_inputs(diag: Command, export: Path) -> None:
+    rule = diag("explain", "idle.gpu").is_quiet_success()
+    report = json.loads(diag("report", export, "--format", "json").is_quiet_success())
+    finding = next(finding["id"] for finding in report["findings"] if finding["rule"] == "idle.gpu")
+    shown = diag("explain", "idle.gpu", export).is_quiet_success()
+    assert shown.startswith(rule.rstrip())
+    assert f"[{finding}]" in shown.partition("In these inputs")[2]
+    cannot_tell = report["cannot_tell"][0]["rule"]
+    assert "cannot tell" in diag("explain", cannot_tell, export).is_quiet_success().partition("In these inputs")[2]
+
+
+def test_explain_a_finding_of_a_part_that_no_cache_has(diag: Command, export: Path) -> None:
+    words = ("--window", "1us:20us")
+    report = json.loads(diag("report", export, "--no-cache", "--format", "json", *words).is_quiet_success())
+    finding = report["findings"][0]["id"]
+    assert "--no-cache" in diag("explain", finding).is_one_sentence(2)
+    assert "name that part" in diag("explain", finding, export).is_one_sentence(2)
+    diag("explain", finding, export, *words).is_quiet_success()
+
+
+def test_a_range_that_is_not_there_is_guessed(diag: Command, export: Path) -> None:
+    assert "Did you mean 'step'?" in diag("report", export, "--range", "stpe").is_one_sentence(2)
+    assert "ends before it starts" in diag("report", export, "--window", "2s:1s").is_one_sentence(2)
+    assert "ends where it starts" in diag("report", export, "--window", "1s:1s").is_one_sentence(2)
 
 
 def test_explain_passes_over_damaged_cases(diag: Command, export: Path) -> None:

@@ -60,6 +60,33 @@ def test_one_table_goes_to_a_file_or_a_pipe(diag: Command, export: Path, tmp_pat
     assert len(part.splitlines()) == 11
 
 
+def test_the_ending_tells_the_format_unless_it_is_named(diag: Command, export: Path, tmp_path: Path) -> None:
+    table = ("--table", "gpu_op")
+    diag("export", export, "-o", tmp_path / "ops.csv", *table).is_quiet_success()
+    diag("export", export, "-o", tmp_path / "ops.txt", *table, "-f", "csv").is_quiet_success()
+    assert (tmp_path / "ops.txt").read_bytes() == (tmp_path / "ops.csv").read_bytes()
+    diag("export", export, "-o", tmp_path / "ops.Parquet", *table).is_quiet_success()
+    assert parquet.read_table(tmp_path / "ops.Parquet").num_rows == 41
+
+
+def test_whoever_sits_at_a_terminal_hears_what_was_written(diag: Command, export: Path, tmp_path: Path) -> None:
+    def heard(*words: str | Path) -> str:
+        import pty
+
+        ours, theirs = pty.openpty()
+        ran = subprocess.run([DIAG, "export", export, *words], env=diag.environment(), stderr=theirs, check=True)
+        os.close(theirs)
+        said = os.read(ours, 65_536).decode() if ran.returncode == 0 else ""
+        os.close(ours)
+        return said.rpartition("\x1b[K")[2].strip()
+
+    assert heard("-o", tmp_path / "t.json") == f"diag: {tmp_path}/t.json: open it at https://ui.perfetto.dev"
+    folder = tmp_path / "all"
+    said = heard("-o", folder, "-f", "csv")
+    assert said.startswith(f"diag: {folder}: {len(list(folder.iterdir()))} tables (")
+    assert said.endswith(" empty ones left out).")
+
+
 def test_findings_are_a_table_whatever_was_looked_at_before(diag: Command, export: Path, tmp_path: Path) -> None:
     words = ("-f", "csv", "--table", "finding", "-o", "-")
     first = diag("export", export, *words).is_quiet_success()
@@ -84,7 +111,7 @@ def test_nothing_is_replaced_unless_it_is_forced(diag: Command, export: Path, tm
 
 def test_an_input_is_never_replaced(diag: Command, export: Path) -> None:
     before = snapshot(export.parent)
-    assert "is an input" in diag("export", export.parent, "-o", export, "--force").is_one_sentence(2)
+    assert "is an input" in diag("export", export.parent, "-o", export, "-f", "perfetto", "--force").is_one_sentence(2)
     assert snapshot(export.parent) == before
 
 
@@ -92,10 +119,14 @@ def test_an_input_is_never_replaced(diag: Command, export: Path) -> None:
     ("words", "hint"),
     [
         (["-o", "none/t.json"], "no folder"),
-        (["-o", "."], "is no file"),
+        (["-o", ".", "-f", "perfetto"], "is no file"),
         (["-o", "-", "-f", "csv"], "--table"),
         (["-o", "-", "-f", "parquet", "--table", "gpu_op"], "Name a file"),
-        (["-o", "t.csv", "--table", "gpu_op"], "--format csv"),
+        (["-o", "t.json", "--table", "gpu_op"], "--format csv"),
+        (["-o", "t.txt"], ".parquet, or add --format"),
+        (["-o", "t"], ".parquet, or add --format"),
+        (["-o", "t.csv"], "-o FOLDER --format csv"),
+        (["-o", "t.parquet"], "--table NAME"),
         (["-o", "t.csv", "-f", "csv", "--table", "nope"], "gpu_op"),
         (["-o", "t.json", "--window", "5"], "not a window"),
         (["-o", "t.json", "--window", "5s:"], "holds nothing"),

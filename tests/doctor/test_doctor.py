@@ -96,11 +96,37 @@ def test_files_are_called_what_they_are(tmp_path: Path) -> None:
     assert (said.state, said.fix) == ("ok", f"Read it: diag report {export}")
     assert "an Nsight Systems export" in said.said
     assert "a PyTorch profiler trace" in file.about(tmp_path / "trace.json").said
-    assert file.about(tmp_path).said == "a folder with 1 x PyTorch profiler trace, 1 x Nsight Systems export"
+    assert file.about(tmp_path).said == "a folder with 1 PyTorch trace, 1 Nsight Systems export"
     unknown = file.about(tmp_path / "notes.txt")
-    assert (unknown.state, unknown.said) == ("broken", "of a kind that diag does not know")
+    assert (unknown.state, unknown.said) == ("unreadable", "of a kind that diag does not know")
     assert "diag reads" in str(unknown.fix)
     assert file.about(tmp_path / "gone").said == "does not exist"
+
+
+def test_what_was_not_looked_at_is_not_called_good(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op"}, {"ph"')
+    assert file.about(cut).said.endswith("its beginning is as it should be, and nothing else was looked at")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_json"),
+    [
+        ('{"a": 1}', True),
+        (" {\n}", True),
+        ("[1, 2]", True),
+        ('[\n  [ {"a"', True),
+        ("[true]", True),
+        ("[]", True),
+        ("[build-system]\nrequires = []", False),
+        ("[[tool.mypy.overrides]]", False),
+        ("[section]\nkey = 1", False),
+        ("{{ template }}", False),
+    ],
+)
+def test_brackets_alone_make_no_json(text: str, is_json: bool, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(text)
+    assert file.about(tmp_path / "file").said.startswith("JSON") == is_json
 
 
 def test_a_database_of_another_kind_cannot_be_read(tmp_path: Path) -> None:
@@ -124,6 +150,10 @@ def test_the_text_fits_and_is_safe(width: int) -> None:
     assert all(cells(line) <= width and line.isprintable() for line in text.splitlines())
     assert text.startswith("Inputs\n  missing  reports: no nsys")
     assert "\x1b[33mmissing\x1b[0m" in render_checks(CHECKS, color=True)
+    unreadable = [Check("Files", "a.txt", "unreadable", "of another kind"), Check("Files", "b.json", "ok", "a trace")]
+    assert render_checks(unreadable) == (
+        "Files\n  cannot read  a.txt: of another kind\n  ok           b.json: a trace\n"
+    )
 
 
 def test_the_json_is_json() -> None:

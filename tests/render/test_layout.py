@@ -53,6 +53,12 @@ def test_a_narrow_table_keeps_its_names_and_its_first_numbers() -> None:
     assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…nel_val"]
 
 
+def test_numbers_of_a_grid_end_in_one_line() -> None:
+    assert grid(("n", "text", "ns"), [("1", "a", "5"), ("22", "bbbbb", "700")], 80, {0, 2}) == "\n".join(
+        [" n  text    ns", " 1  a        5", "22  bbbbb  700"]
+    )
+
+
 def test_a_grid_fits_and_gives_up_its_widest_column_first() -> None:
     assert grid(("id", "text"), [("1", "a" * 50), ("22", "b\x1b[0m")], 20) == "\n".join(
         ["id  text", "1   aaaaaaaa…aaaaaaa", "22  b\\x1b[0m"]
