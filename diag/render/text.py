@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from diag.render import phrases
+from diag.render import answers, phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, elide, pad, shorten, wrap
 from diag.render.tables import Table, tables
@@ -165,7 +165,7 @@ def _argument(page: Page, report: Report | None, finding: Finding, in_full: bool
         yield _titled(page, "How it was computed", _derivation(page, finding))
     yield _titled(page, "What to do", page.numbered(finding.next))
     yield _titled(page, "What would refute it", page.prose(finding.refute))
-    yield _titled(page, "What could be won at most", page.prose(phrases.won(finding, report)))
+    yield _titled(page, "What could be won", page.prose(phrases.won(finding, report)))
 
 
 def _titled(page: Page, title: str, lines: Lines) -> Lines:
@@ -182,16 +182,16 @@ def _derivation(page: Page, finding: Finding) -> Lines:
 
 
 def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lines]:
-    findings = phrases.others(report)
     if in_full:
-        for finding in findings:
+        for finding in phrases.others(report):
             yield [*page.heading(_headline(report, finding), _COLORS[finding.severity]), *_identity(page, finding)]
             yield from _argument(page, report, finding, in_full)
         return
-    groups = phrases.alike(findings, report.baseline)
-    paragraphs = [_paragraph(page, report, group) for group in groups[:top]]
+    same, groups = phrases.likewise(report)
+    paragraphs = [page.prose(phrases.elsewhere(report, same) or "")] if same else []
+    paragraphs += [_paragraph(page, report, group) for group in groups[:top]]
     if groups[top:]:
-        paragraphs.append(page.prose(phrases.rest(groups[top:])))
+        paragraphs.append(page.prose(phrases.rest(groups, top)))
     for at, paragraph in enumerate(paragraphs):
         yield paragraph if at else _titled(page, "Also found" if phrases.lead(report) else "Found", paragraph)
 
@@ -209,16 +209,18 @@ def _paragraph(page: Page, report: Report, alike: Sequence[Finding]) -> Lines:
 
 
 def _cannot_tell(page: Page, report: Report) -> Lines:
-    lines = [
-        line
-        for because, rules in phrases.cannot_tell(report)
-        for line in page.prose(f"{', '.join(rules)}: {because}", INDENT * 2, INDENT)
-    ]
-    return _titled(page, "Cannot tell", lines)
+    reasons = answers.cannot_tell_in_short(report)
+    return _titled(page, "Cannot tell", [line for reason in reasons for line in page.prose(reason, INDENT * 2, INDENT)])
 
 
 def _clear(page: Page, report: Report) -> Lines:
-    return _titled(page, "Clear", page.prose(", ".join(phrases.clear(report))))
+    lines: Lines = []
+    for alike in answers.clear(report):
+        if alike.where:
+            lines += page.prose(f"{alike.where}: {alike.names_or_number}", INDENT * 2, INDENT)
+        else:
+            lines += page.prose(alike.names)
+    return _titled(page, "Clear", lines)
 
 
 def _sources(page: Page, report: Report, top: int) -> Lines:

@@ -60,7 +60,7 @@ def test_nothing_in_it_can_act_on_a_terminal(hostile: Callable[[str], Report]) -
 
 def test_the_order_is_that_of_the_text(report: Report) -> None:
     headings = re.findall(r"^#+ (.*)$", render_markdown(report), re.MULTILINE)
-    assert headings[1:6] == ["Why", "What to do", "What would refute it", "What could be won at most", "Also found"]
+    assert headings[1:6] == ["Why", "What to do", "What would refute it", "What could be won", "Also found"]
     assert headings[-3:] == ["Cannot tell", "Clear", "Read"]
 
 

@@ -55,7 +55,7 @@ def test_the_verdict_comes_first_and_the_rest_in_order(report: Report) -> None:
         "Why",
         "What to do",
         "What would refute it",
-        "What could be won at most",
+        "What could be won",
         "Also found",
         "Devices",
         "Copies",
@@ -87,9 +87,36 @@ def test_bounds_are_called_bounds_and_overlaps_are_told(report: Report) -> None:
 
 
 def test_a_reason_is_given_once_for_all_its_rules(report: Report) -> None:
-    text = render_text(report)
-    assert text.count("CPU samples were not captured") == 1
-    assert "  host.hot, host.os_calls: CPU samples were not captured" in text
+    assert render_text(report).count("host.hot, host.os_calls") == 1
+    assert "- host.hot, host.os\\_calls: CPU samples were not captured" in RENDERERS["markdown"](report)
+
+
+def test_many_rules_are_counted_in_a_terminal_and_named_elsewhere(report: Report) -> None:
+    names = [f"rule.{i}" for i in range(9)]
+    untold = [CannotTell(Subject(source=1), "too few operations", name) for name in names]
+    many = replace(report, cannot_tell=untold)
+    assert "  9 rules: too few operations\n" in render_text(many)
+    assert f"- {', '.join(names)}: too few operations" in RENDERERS["markdown"](many)
+
+
+def test_what_is_clear_in_part_is_told_once(report: Report) -> None:
+    here = report.clear[0].subject
+    half = replace(report, cannot_tell=[CannotTell(here, "loading was not captured", "launch.bound")])
+    text = render_text(half)
+    assert "Cannot tell" not in text
+    assert "launch.bound (in part), sync.drain" in text
+    elsewhere = replace(here, device=1)
+    other = replace(report, cannot_tell=[CannotTell(elsewhere, "loading was not captured", "launch.bound")])
+    assert "launch.bound: loading was not captured" in render_text(other)
+
+
+def test_captures_that_would_tell_are_one_list(report: Report) -> None:
+    reasons = {"host.locks": "waits were not captured (nsys profile --trace=osrt)", "sync.drain": "too few"}
+    untold = [CannotTell(Subject(source=1), because, rule) for rule, because in reasons.items()]
+    text = render_text(replace(report, clear=[], cannot_tell=[*report.cannot_tell, *untold]))
+    assert text.count("Capture with nsys profile: ") == 1
+    words = " ".join(text.split())
+    assert "--sample=process-tree for host.hot, host.os_calls; --trace=osrt for host.locks sync.drain: too few" in words
 
 
 def test_in_full_every_number_opens_to_formula_and_query(report: Report) -> None:
@@ -115,7 +142,7 @@ def test_two_devices_are_told_apart(two_devices: Report) -> None:
     text = " ".join(render_text(two_devices).split())
     assert "GPU 1, pid 77 [" in text
     assert "Hottest kernels on GPU 0, pid 9946, by share of kernel time" in text
-    assert "transfer.pageable (GPU 1, pid 77)" in text
+    assert "GPU 1, pid 77: transfer.pageable" in text
     assert "transfer.pageable (GPU 0, pid 9946): too few operations" in text
     assert "Busy is an upper bound, as each CUDA graph launch is one row: GPU 1, pid 77." in text
     assert "Exposed communication: 20.8 % (GPU 1, pid 77)." in text
@@ -125,8 +152,33 @@ def test_the_same_on_many_devices_is_told_once(two_devices: Report) -> None:
     lead, same = two_devices.findings
     more = [replace(same, subject=Subject(source=1, process=77, device=1, stream=stream)) for stream in (7, 8)]
     text = render_text(replace(two_devices, findings=[lead, same, *more]))
-    assert text.count("For 35.0 ms of it") == 2
-    assert all(finding.id in text for finding in more)
+    assert text.count("For 35.0 ms of it") == 1
+    assert "Also found\n  Likewise: GPU 1, pid 77 [" in text
+    assert all(finding.id in text for finding in (same, *more))
+
+
+def test_only_findings_of_one_rule_and_title_are_told_together(report: Report) -> None:
+    _, copies = report.findings
+    here = Subject(source=1, process=9946, device=1)
+    others = [replace(copies, title="Copies that block", subject=here), replace(copies, rule="other", subject=here)]
+    assert phrases.alike([copies, *others]) == [[copies], [others[0]], [others[1]]]
+    assert "Likewise" not in render_text(replace(report, findings=[*report.findings, *others]))
+
+
+def test_what_a_bound_assumes_is_said_with_it(report: Report) -> None:
+    lead, copies = report.findings
+    overlapped = replace(copies, counterfactual="Perfect overlap would win 6.0 ms at most; copying less can win more.")
+    text = " ".join(render_text(replace(report, findings=[lead, overlapped])).split())
+    assert "copying less can win more." in text
+    assert "could be won" not in text.partition("Also found")[2]
+
+
+def test_what_is_uncertain_comes_last_of_its_severity(report: Report) -> None:
+    lead, copies = report.findings
+    unsure = replace(copies, rule="unsure", confidence="low", share=0.5)
+    mild = replace(copies, rule="mild", share=0.03)
+    found = phrases.others(replace(report, findings=[lead, unsure, copies, mild]))
+    assert [finding.rule for finding in found] == ["transfer.pageable", "unsure", "mild"]
 
 
 def test_findings_of_unequal_severity_are_told_apart(two_devices: Report) -> None:
@@ -165,11 +217,15 @@ def test_what_a_format_never_tells_takes_one_line(report: Report) -> None:
 
 
 def test_long_lists_are_cut_and_counted(report: Report) -> None:
-    many = [replace(report.findings[1], title=f"finding {i}", level="info") for i in range(9)]
+    many = [replace(report.findings[1], title=f"finding {i}", level="info") for i in range(8)]
+    many.append(replace(many[0], title="finding 8", level="warning", confidence="low"))
     text = render_text(replace(report, findings=[report.findings[0], *many]), top=3)
-    assert "finding 2" in text
-    assert "finding 3" not in text
-    assert "  6 more findings: transfer.pageable (6)." in text
+    assert "finding 1" in text
+    assert "finding 2" not in text
+    assert "  6 more findings (6 info): transfer.pageable (6). --top 9 shows them." in text
+    grave = [replace(finding, level="critical") for finding in many[:4]]
+    text = render_text(replace(report, findings=[report.findings[0], *grave, *many[4:]]), top=3)
+    assert "  6 more findings (1 critical, 1 warning, 4 info): transfer.pageable (6). --top 9" in text
 
 
 @pytest.mark.parametrize("name", RENDERERS)
