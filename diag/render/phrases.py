@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import ntpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from diag.model import units
@@ -16,6 +16,8 @@ from diag.timeline.device import FEWEST_OPERATIONS
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
+
+LONGEST_TERM = 24
 
 FEW_ROWS = 8
 """So many devices or inputs are all shown, whatever `--top` says: a machine has eight GPUs."""
@@ -123,6 +125,40 @@ def value(evidence: Evidence) -> str:
             return f"{number:,}"
         case unit:
             return f"{number:,} {unit}"
+
+
+def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:
+    """Depth, label and number of each, with what is labelled "a: b" below "a", of which it is a part.
+
+    >>> late, idle, waiting = (Evidence(label, 0, "ns", "") for label in ("late", "idle", "late: waiting"))
+    >>> [(depth, label) for depth, label, _ in outline([late, idle, waiting])]
+    [(0, 'late'), (1, 'waiting'), (0, 'idle')]
+    """
+
+    def within(label: str) -> int | None:
+        """Which of them has the longest label that this one begins with."""
+        around = [at for at, other in enumerate(evidence) if label.startswith(f"{other.label}: ")]
+        return max(around, key=lambda at: len(evidence[at].label), default=None)
+
+    wholes = [within(each.label) for each in evidence]
+
+    def below(whole: int | None, depth: int) -> Iterator[tuple[int, str, Evidence]]:
+        prefix = "" if whole is None else f"{evidence[whole].label}: "
+        for at, each in enumerate(evidence):
+            if wholes[at] == whole:
+                yield depth, each.label.removeprefix(prefix), each
+                yield from below(at, depth + 1)
+
+    return list(below(None, 0))
+
+
+def terms(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
+    """Labels that are a term rather than a name, with the formulas that tell what they mean."""
+    return [
+        (label, each.formula)
+        for depth, label, each in outline(evidence)
+        if depth == 0 and len(label) <= LONGEST_TERM and each.formula and label not in each.formula
+    ]
 
 
 def at_most(finding: Finding, report: Report | None = None) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 
 from diag.render import RENDERERS, phrases, render_finding, render_text
 from diag.render.layout import cells
-from diag.rules.finding import CannotTell, Clear, Subject
+from diag.rules.finding import CannotTell, Clear, Evidence, Subject
 from diag.rules.report import Report, Verdict
 
 NAMES = {
@@ -71,8 +71,34 @@ def test_evidence_is_aligned_and_has_units(report: Report) -> None:
     text = render_text(report)
     assert (
         "  idle           36.0 ms\n  gaps                 9\n  of the window   37.5 %\n  first range    step #\n"
-        in text
-    )
+        "  idle: window - union of all GPU operations; gaps: number of idle intervals; of"
+    ) in text
+
+
+def test_parts_stand_below_what_they_are_parts_of(report: Report) -> None:
+    labels = ("late: running", "late", "idle", "late: in calls", "late: in calls: waiting", "other: alone")
+    parts = [Evidence(label, 1_000, "ns", "") for label in labels]
+    lead = replace(report.findings[0], evidence=parts)
+    text = render_text(replace(report, findings=[lead]))
+    shown = [line.removesuffix("1.0 µs").rstrip() for line in text.splitlines() if line.endswith("1.0 µs")]
+    assert shown == ["  late", "    running", "    in calls", "      waiting", "  idle", "  other: alone"]
+
+
+def test_a_narrow_terminal_says_which_columns_it_leaves_out(report: Report) -> None:
+    text = render_text(report, width=56)
+    assert "  Too narrow here for: copies, comm." in text
+    assert "Too narrow" not in render_text(report)
+
+
+def test_names_of_devices_are_wrapped_not_cut(report: Report) -> None:
+    (device,) = report.devices
+    named = replace(device, name="NVIDIA RTX 6000 Ada Generation, a second board", n_kernels=20)
+    text = render_text(replace(report, devices=[named]), width=72)
+    table = text[text.index("Devices") : text.index("The window runs")]
+    assert "…" not in table
+    assert "NVIDIA" not in table
+    assert "pid" not in table
+    assert "second" in table
 
 
 def test_every_finding_can_be_asked_for(report: Report) -> None:
@@ -224,8 +250,8 @@ def test_long_lists_are_cut_and_counted(report: Report) -> None:
     assert "finding 2" not in text
     assert "  6 more findings (6 info): transfer.pageable (6). --top 9 shows them." in text
     grave = [replace(finding, level="critical") for finding in many[:4]]
-    text = render_text(replace(report, findings=[report.findings[0], *grave, *many[4:]]), top=3)
-    assert "  6 more findings (1 critical, 1 warning, 4 info): transfer.pageable (6). --top 9" in text
+    text = " ".join(render_text(replace(report, findings=[report.findings[0], *grave, *many[4:]]), top=3).split())
+    assert "6 more findings (1 critical, 1 warning, 4 info): transfer.pageable (6). --top 9" in text
 
 
 @pytest.mark.parametrize("name", RENDERERS)
