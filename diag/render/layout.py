@@ -167,6 +167,8 @@ def _words(text: str, room: int) -> Iterator[str]:
     for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
         while cells(word) > room:
             piece = _head(word, room)
+            if (folder := piece.rfind("/") + 1) > room // 2:  # the name of a file stays whole
+                piece = piece[:folder]
             yield piece
             word = word[len(piece) :]
         if word:

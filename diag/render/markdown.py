@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from diag.render import answers, phrases
-from diag.render.escape import markdown_code, markdown_text, one_line
+from diag.render.escape import markdown_code, markdown_prose, one_line
 from diag.render.layout import elide, shorten
 from diag.render.tables import Table, tables
 from diag.rules.finding import Finding
@@ -19,6 +19,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
     """The verdict, why, what to do, then everything else; tables and lists show `top` rows."""
     blocks = [
         f"## {_text(report.verdict.title)}",
+        *(_text(condition) for condition in phrases.conditions(report)),
         _text(report.verdict.summary),
         *_baseline(report, top),
         *_lead(report),
@@ -32,7 +33,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
 
 
 def _text(text: str) -> str:
-    return markdown_text(elide(one_line(text), LONGEST_TEXT))
+    return markdown_prose(elide(one_line(text), LONGEST_TEXT))
 
 
 def _name(name: str) -> str:

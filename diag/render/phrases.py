@@ -10,7 +10,7 @@ from functools import cache
 
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, RangeRow, Report
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report
 from diag.store.case import Source
 from diag.timeline.device import FEWEST_OPERATIONS
 
@@ -61,6 +61,23 @@ def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> li
         standing = baseline.standing[finding.id] if baseline else ""
         groups.setdefault((finding.rule, finding.title, finding.severity, standing), []).append(finding)
     return list(groups.values())
+
+
+def conditions(report: Report) -> list[str]:
+    """What the reader must know before the verdict: that it speaks of a part, or by other thresholds than usual."""
+    said = [f"Part: {_part(report.part)}."] if report.part else []
+    if changed := [f"{each.rule}.{each.name} {each.shipped:g} → {each.value:g}" for each in report.changed_thresholds]:
+        said.append(f"Thresholds changed: {some(changed)}.")
+    return said
+
+
+def _part(part: Part) -> str:
+    of = f"of {units.time(part.trace_ns)}"
+    window = " to ".join(map(units.time, part.window)) if part.window else ""
+    if part.range_name is None:
+        return f"{window} {of}"
+    within = f", {window}" if window else ""
+    return f"inside '{part.range_name}'{within} ({units.time(part.measure_ns)} {of})"
 
 
 def severity(report: Report | None, finding: Finding) -> str:

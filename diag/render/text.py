@@ -135,7 +135,9 @@ def _verdict(page: Page, report: Report) -> Lines:
     finding = phrases.lead(report)
     identity = _identity(page, finding, report) if finding else []
     code = _COLORS[finding.severity] if finding else _BOLD
-    return [*page.heading(report.verdict.title, code), *page.prose(report.verdict.summary), *identity]
+    conditions = [line for condition in phrases.conditions(report) for line in page.prose(condition)]
+    summary = page.prose(report.verdict.summary)
+    return [*page.heading(report.verdict.title, code), *conditions, *summary, *identity]
 
 
 def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lines:

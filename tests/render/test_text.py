@@ -11,7 +11,9 @@ import pytest
 from diag.render import RENDERERS, phrases, render_finding, render_text
 from diag.render.layout import cells
 from diag.rules.finding import CannotTell, Clear, Evidence, Subject
-from diag.rules.report import Report, Verdict
+from diag.rules.report import ChangedThreshold, Part, Report, Verdict
+
+MS = 1_000_000
 
 NAMES = {
     "long": "void gemm<" + "float, " * 285 + ">",
@@ -73,6 +75,21 @@ def test_evidence_is_aligned_and_has_units(report: Report) -> None:
         "  idle           36.0 ms\n  gaps                 9\n  of the window   37.5 %\n  first range    step #\n"
         "  idle: window - union of all GPU operations; gaps: number of idle intervals; of"
     ) in text
+
+
+def test_a_part_and_other_thresholds_are_told_before_anything_else(report: Report) -> None:
+    window = Part((100 * MS, 300 * MS), None, 200 * MS, 929 * MS)
+    inside = Part(None, "step #", 90 * MS, 929 * MS)
+    both = Part((100 * MS, 300 * MS), "step #", 90 * MS, 929 * MS)
+    for part, said in (
+        (window, "Part: 100.0 ms to 300.0 ms of 929.0 ms."),
+        (inside, "Part: inside 'step #' (90.0 ms of 929.0 ms)."),
+        (both, "Part: inside 'step #', 100.0 ms to 300.0 ms (90.0 ms of 929.0 ms)."),
+    ):
+        assert render_text(replace(report, part=part)).splitlines()[1] == f"  {said}"
+    changed = replace(report, changed_thresholds=[ChangedThreshold("idle.gpu", "share", 0.02, 0.5)])
+    assert render_text(changed).splitlines()[1] == "  Thresholds changed: idle.gpu.share 0.02 → 0.5."
+    assert "\n\nThresholds changed: idle.gpu.share 0.02 → 0.5.\n\n" in RENDERERS["markdown"](changed)
 
 
 def test_parts_stand_below_what_they_are_parts_of(report: Report) -> None:
