@@ -129,10 +129,12 @@ def _where(report: Report, answers: Sequence[Clear | CannotTell]) -> str:
     looked_at = {phrases.subject(report, answer.subject) for answer in every if answer.rule == answers[0].rule}
     if not looked_at - here.keys():
         return ""
+    sources = {about.source for about in here.values()}
+    if len(sources) == 1 < len(report.sources) and len(here) == sum(row.source in sources for row in report.devices):
+        return phrases.source_name(report, *sources)
     names = [name for name in here if name]
     if len(names) <= MOST_SUBJECTS:
         return "; ".join(names)
     if all(phrases.device_of(report, about) for about in here.values()):
         return f"{len(here)} of {units.count(len(report.devices), 'device')}"
-    sources = {about.source for about in here.values()}
     return f"{len(sources)} of {units.count(len(report.sources), 'input')}"

@@ -174,7 +174,7 @@ def terms(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
     return [
         (label, each.formula)
         for depth, label, each in outline(evidence)
-        if depth == 0 and len(label) <= LONGEST_TERM and each.formula and label not in each.formula
+        if depth == 0 and len(label) <= LONGEST_TERM and "'" not in label and each.formula and label not in each.formula
     ]
 
 

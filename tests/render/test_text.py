@@ -153,6 +153,24 @@ def test_what_is_clear_in_part_is_told_once(report: Report) -> None:
     assert "launch.bound: loading was not captured" in render_text(other)
 
 
+def test_of_several_inputs_each_reason_says_which(two_devices: Report) -> None:
+    sources = [replace(two_devices.sources[0], id=i, path=f"day{i}.sqlite") for i in (1, 2, 3, 4)]
+    devices = [*two_devices.devices, *(replace(two_devices.devices[0], source=i) for i in (2, 3, 4))]
+
+    def said(*abouts: Subject) -> str:
+        untold = [CannotTell(about, "too few", "sync.drain") for about in abouts]
+        clear = [Clear(Subject(4, 9946, 0), "sync.drain")]
+        full = replace(two_devices, sources=sources, devices=devices, clear=clear, cannot_tell=untold)
+        return render_text(replace(full, findings=[], verdict=Verdict("Fine", "All is well.", None)), width=100)
+
+    of_first = [Subject(1, 9946, 0), Subject(1, 77, 1)]
+    assert "  sync.drain (day1): too few\n" in said(*of_first)
+    assert "  sync.drain (day2; day3): too few\n" in said(Subject(2), Subject(3))
+    assert "  sync.drain (GPU 1, pid 77, day1): too few\n" in said(of_first[1])
+    assert "  sync.drain (3 of 5 devices): too few\n" in said(*of_first, Subject(2, 9946, 0))
+    assert "  sync.drain (3 of 4 inputs): too few\n" in said(Subject(1), Subject(2), Subject(3))
+
+
 def test_captures_that_would_tell_are_one_list(report: Report) -> None:
     reasons = {"host.locks": "waits were not captured (nsys profile --trace=osrt)", "sync.drain": "too few"}
     untold = [CannotTell(Subject(source=1), because, rule) for rule, because in reasons.items()]
