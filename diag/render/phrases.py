@@ -12,6 +12,7 @@ from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
 from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report
 from diag.store.case import Source
+from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS
 
 MOST_NAMED = 4
@@ -55,11 +56,16 @@ def likewise(report: Report) -> tuple[list[Finding], list[list[Finding]]]:
 
 
 def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> list[list[Finding]]:
-    """Findings that differ in their subject only, as on each of many devices, told together."""
+    """Findings that differ in their subject only, as on each of many devices, told together.
+
+    What the first one advises has to hold for all, so that their first steps may differ in numbers only.
+    """
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         standing = baseline.standing[finding.id] if baseline else ""
-        groups.setdefault((finding.rule, finding.title, finding.severity, standing), []).append(finding)
+        first_step = pattern_of(finding.next[0]) if finding.next else ""
+        key = (finding.rule, finding.title, finding.severity, standing, first_step)
+        groups.setdefault(key, []).append(finding)
     return list(groups.values())
 
 

@@ -223,6 +223,10 @@ def test_only_findings_of_one_rule_and_title_are_told_together(report: Report) -
     here = Subject(source=1, process=9946, device=1)
     others = [replace(copies, title="Copies that block", subject=here), replace(copies, rule="other", subject=here)]
     assert phrases.alike([copies, *others]) == [[copies], [others[0]], [others[1]]]
+    first, same, other = (
+        replace(copies, next=[step]) for step in ("Look at f (46 %).", "Look at f (9 %).", "Look at g (9 %).")
+    )
+    assert phrases.alike([first, same, other]) == [[first, same], [other]]
     assert "Likewise" not in render_text(replace(report, findings=[*report.findings, *others]))
 
 
