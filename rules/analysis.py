@@ -17,7 +17,8 @@ from diag.model import units
 from diag.model.near import did_you_mean, near
 from diag.rules import engine, tables, thresholds
 from diag.rules.finding import CannotTell, Clear, Finding
-from diag.rules.report import KernelRow, RangeRow, Report
+from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
+from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
 from diag.store.case import Case
 from diag.timeline.intervals import Intervals
@@ -61,7 +62,18 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         overlaps=_overlaps(findings),
         clear=clear,
         cannot_tell=[a for a in answers if isinstance(a, CannotTell)],
+        part=_part(traces, options),
+        changed_thresholds=_changed(limits),
     )
+
+
+def _changed(limits: Mapping[str, Limits]) -> list[ChangedThreshold]:
+    return [
+        ChangedThreshold(rule, name, value, limits[rule][name])
+        for rule, shipped in thresholds.load().items()
+        for name, value in shipped.items()
+        if limits[rule][name] != value
+    ]
 
 
 def _kernels(traces: Sequence[Trace]) -> list[KernelRow]:
@@ -99,6 +111,22 @@ def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
     return traces
 
 
+def _part(traces: Sequence[Trace], options: AnalysisOptions) -> Part | None:
+    """What was asked for of the longest trace that has any of it; None for the whole."""
+    scoped = [trace for trace in traces if trace.scope]
+    if not scoped:
+        return None
+    longest = max(scoped, key=lambda trace: trace.event_span[1] - trace.event_span[0])
+    (first_ns, last_ns), window = longest.event_span, _window(longest, options)
+    measure_ns = longest.scope.measure_ns if longest.scope else 0
+    return Part(
+        window=(window[0] - first_ns, window[1] - first_ns) if window else None,
+        range_name=options.range_name,
+        measure_ns=measure_ns,
+        trace_ns=last_ns - first_ns,
+    )
+
+
 def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:
     path = traces[0].source.path
     if options.range_name and not any(ranges_named(trace, options.range_name) for trace in traces):
@@ -114,11 +142,8 @@ def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:
 
 
 def _scope(trace: Trace, options: AnalysisOptions) -> Intervals | None:
-    scope = None
-    if options.window:
-        start_ns, end_ns = parse_window(options.window)
-        first_ns, last_ns = trace.event_span
-        scope = Intervals.single(first_ns + start_ns, min(first_ns + end_ns, last_ns))
+    window = _window(trace, options)
+    scope = Intervals.single(*window) if window else None
     if options.range_name:
         inside = ranges_named(trace, options.range_name)
         scope = inside if scope is None else scope & inside
@@ -129,6 +154,15 @@ def range_names(trace: Trace) -> set[str]:
     """Names and name patterns of all ranges."""
     ids = np.unique(trace.ranges.name_id).tolist()
     return {text for i in ids for text in (trace.names[i], trace.patterns[i])}
+
+
+def _window(trace: Trace, options: AnalysisOptions) -> tuple[int, int] | None:
+    """The window that was asked for, in ns on the trace's clock."""
+    if not options.window:
+        return None
+    start_ns, end_ns = parse_window(options.window)
+    first_ns, last_ns = trace.event_span
+    return first_ns + start_ns, min(first_ns + end_ns, last_ns)
 
 
 def ranges_named(trace: Trace, name: str) -> Intervals:

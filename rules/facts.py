@@ -74,6 +74,7 @@ FACTS = {
         ("migration",),
         "nsys profile --trace=cuda, of a version from 2022 on",
         "torch.profiler records none; nsys profile --trace=cuda does",
+        formats=("nsys-sqlite",),
     ),
     "range": Fact(
         "ranges of the host",
@@ -101,12 +102,14 @@ FACTS = {
         ("os_call", "cpu_sample"),
         "nsys profile --trace=osrt",
         "torch.profiler records none; nsys profile --trace=osrt does",
+        formats=("nsys-sqlite",),
     ),
     "gil": Fact(
         "waits for Python's GIL",
         ("nvtx", "os_call", "cpu_sample"),
         "nsys profile --trace=python-gil,osrt",
         "torch.profiler records none; nsys profile --trace=python-gil does, and py-spy record --gil shows who holds it",
+        formats=("nsys-sqlite",),
     ),
     "host_code": Fact(
         "samples and ranges of the host",
@@ -119,6 +122,7 @@ FACTS = {
         ("sched",),
         "nsys profile --cpuctxsw=process-tree",
         "torch.profiler records none; nsys profile --cpuctxsw=process-tree does",
+        formats=("nsys-sqlite",),
     ),
     "overhead": Fact(
         "profiler overheads",

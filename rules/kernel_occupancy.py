@@ -19,7 +19,7 @@ def unknown_limits(device: DeviceTimeline) -> str:
     """Why the limits of its SMs are not known."""
     if kernel_profiler.is_amd(device):
         return "the limits of a compute unit: the device is AMD's, and the table has NVIDIA's"
-    return "the limits of an SM: the device's compute capability is not in the trace or not in the table"
+    return "the device's compute capability is not in the trace or not in the table"
 
 
 NO_CONFIGURATION = "registers, shared memory and block sizes of the kernels were not captured"

@@ -46,9 +46,7 @@ def loading_in_steady_state(trace: Trace, device: DeviceTimeline, limits: Limits
     """
     startup = trace.startup_of(device)
     if not startup.is_told:
-        yield CannotTell(
-            subject_of(device), "steady state is not in sight: nothing repeats after the last one-time work"
-        )
+        yield CannotTell(subject_of(device), "steady state is not in sight: nothing repeats after the one-time work")
         return
     if not trace.source.captured("overhead"):
         what = "loading and JIT inside other calls"

@@ -188,9 +188,7 @@ def local_memory(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
     Refute    The code of the kernel has no LDL or STL instructions in its loops, or ncu counts next to no local loads.
     """
     if trace.most_local_bytes is None:
-        yield CannotTell(
-            subject_of(device), "local memory of kernels was not captured (nsys profile --trace=cuda does)"
-        )
+        yield CannotTell(subject_of(device), "local memory of kernels was not captured (nsys profile --trace=cuda)")
         return
     if trace.most_local_bytes == 0:
         yield Clear(subject_of(device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +38,8 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
               memory or are too small to fill the device.
     """
     gpu = trace.gpu_of(device)
-    capability = gpu.compute_capability or _generation(device)
+    named = _generation(device)
+    capability = gpu.compute_capability or (named.generation.capability if named else None)
     if capability is None:
         yield CannotTell(subject_of(device), _AMD if kernel_profiler.is_amd(device) else _UNKNOWN_CAPABILITY)
         return
@@ -55,15 +57,15 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     names, at = np.unique(device.ops.name_id[is_simt], return_inverse=True)
     order = np.argsort(-np.bincount(at, device.ops.duration_ns[is_simt]), kind="stable")
     rows = [kernels_by_name(device)[int(names[i])] for i in order[:3].tolist()]
-    named = ", ".join(map(str, names.tolist()))
-    sql = queries.operations(device, "name_id, start_ns, end_ns", "kind = 'kernel'", f"name_id IN ({named})")
+    ids = ", ".join(map(str, names.tolist()))
+    sql = queries.operations(device, "name_id, start_ns, end_ns", "kind = 'kernel'", f"name_id IN ({ids})")
     uses_tf32 = "tf32" in types and _uses_tf32(device)
     won_ns = _won_ns(gpu.product, time.measure_ns)
     yield Finding(
         title="Matrix products in FP32 outside the tensor cores",
         claim=f"{units.share(share)} of the window ({units.time(time.measure_ns)}) goes to "
         f"{units.count(int(is_simt.sum()), 'launch')} of FP32 matrix products and convolutions that do not use the "
-        f"tensor cores, above all {rows[0].short_name}. {_told_by(gpu)} has tensor cores for {_listed(types)}."
+        f"tensor cores, above all {rows[0].short_name}. {_told_by(gpu, named)} has tensor cores for {_listed(types)}."
         + (" Other kernels of this run use TF32 already: for these the library chose FP32." if uses_tf32 else ""),
         subject=subject_of(device, kernel=rows[0].name),
         share=share,
@@ -83,29 +85,46 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     )
 
 
-_GENERATIONS: Sequence[tuple[re.Pattern[str], ComputeCapability]] = (
-    (re.compile(r"(?<![a-z])hopper_|(?<![a-z])sm90_|cutlass_90_"), (9, 0)),
-    (re.compile(r"(?<![a-z])ampere_|(?<![a-z])sm80_|cutlass_80_"), (8, 0)),
-    (re.compile(r"(?<![a-z])turing_|(?<![a-z])sm75_|cutlass_75_"), (7, 5)),
-    (re.compile(r"(?<![a-z])volta_|(?<![a-z])sm70_|cutlass_70_"), (7, 0)),
+@dataclass(frozen=True)
+class Generation:
+    name: str
+    capability: ComputeCapability
+    in_names: re.Pattern[str]  # as libraries name kernels for it
+
+
+_GENERATIONS = (
+    Generation("Hopper", (9, 0), re.compile(r"(?<![a-z])hopper_|(?<![a-z])sm90_|cutlass_90_")),
+    Generation("Ampere", (8, 0), re.compile(r"(?<![a-z])ampere_|(?<![a-z])sm80_|cutlass_80_")),
+    Generation("Turing", (7, 5), re.compile(r"(?<![a-z])turing_|(?<![a-z])sm75_|cutlass_75_")),
+    Generation("Volta", (7, 0), re.compile(r"(?<![a-z])volta_|(?<![a-z])sm70_|cutlass_70_")),
 )
 """Libraries name kernels for the oldest generation that runs them."""
 
 
-def _generation(device: DeviceTimeline) -> ComputeCapability | None:
+@dataclass(frozen=True)
+class Named:
+    """A generation that the names of kernels tell, and the part of a name that tells it."""
+
+    generation: Generation
+    by: str
+
+
+def _generation(device: DeviceTimeline) -> Named | None:
+    """The newest of them."""
     ids = np.unique(device.ops.name_id[device.ops.kind == gpu_work.KERNEL]).tolist()
     names = [device.names.get(name_id, "") for name_id in ids]
-    return next((told for pattern, told in _GENERATIONS if any(map(pattern.search, names))), None)
+    found = ((each, match) for each in _GENERATIONS for match in map(each.in_names.search, names) if match)
+    return next((Named(generation, match[0]) for generation, match in found), None)
 
 
-def _dotted(capability: ComputeCapability) -> str:
+def _dotted(capability: Sequence[int]) -> str:
     return ".".join(map(str, capability))
 
 
-def _told_by(gpu: Gpu) -> str:
-    if gpu.compute_capability:
-        return f"The device (compute capability {_dotted(gpu.compute_capability)})"
-    return "The generation of GPUs that its libraries' kernels are named for"
+def _told_by(gpu: Gpu, named: Named | None) -> str:
+    if gpu.compute_capability or named is None:
+        return f"The device (compute capability {_dotted(gpu.compute_capability or ())})"
+    return f"Kernel names ({named.by}…) point to a {named.generation.name} GPU or a newer one, which"
 
 
 def _listed(types: Sequence[str]) -> str:

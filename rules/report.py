@@ -168,6 +168,26 @@ class Comparison:
     windows: Sequence[WindowChange]  # of the devices that can be told apart in both runs
 
 
+@dataclass(frozen=True)
+class Part:
+    """The part of the trace that the user asked for; of several inputs, that of the longest."""
+
+    window: tuple[int, int] | None  # ns from the first event, cut to the trace; None where only ranges were asked for
+    range_name: str | None
+    measure_ns: int  # of the part
+    trace_ns: int  # from the first event to the last
+
+
+@dataclass(frozen=True)
+class ChangedThreshold:
+    """A threshold that the user set to something else than what is shipped."""
+
+    rule: str
+    name: str
+    shipped: float
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Findings are ranked; `overlaps` gives for each finding id those of others on the same device time."""
@@ -184,6 +204,8 @@ class Report:
     cannot_tell: Sequence[CannotTell]
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
+    part: Part | None = None  # None for the whole trace
+    changed_thresholds: Sequence[ChangedThreshold] = ()
 
     @property
     def tells_something(self) -> bool:

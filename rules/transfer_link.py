@@ -132,12 +132,12 @@ def _copying_elsewhere(trace: Trace, device: DeviceTimeline) -> Intervals:
 
 
 _UNKNOWN_LINK = (
-    "share of the link's peak: the width and speed of the link of {name} are not in the trace; "
-    "see nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv"
+    "the width and speed of the link of {name} are not in the trace (nvidia-smi "
+    "--query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv)"
 )
-_NO_LINK = "share of the link's peak: {name} shares its memory with the host, no link lies between them"
-_NOTHING_LARGE = "share of the link's peak: no copy of 1 MiB or more is between the device and pinned memory"
-_ANOTHER_LINK = "share of the link's peak: {rate}/s is more than the {carried}/s of {name}: it has another link here"
+_NO_LINK = "{name} shares its memory with the host, no link lies between them"
+_NOTHING_LARGE = "no copy of 1 MiB or more is between the device and pinned memory"
+_ANOTHER_LINK = "{rate}/s is more than the {carried}/s of {name}: it has another link here"
 _CROWDED = (
     "During {share} of these copies other devices or processes copy as well: see which devices share a switch "
     "(nvidia-smi topo -m), and let them copy in turns."

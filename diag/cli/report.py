@@ -63,7 +63,7 @@ def report(
             help="Only the time inside ranges of this name; # stands for any number: 'step #'.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Rows of each table.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Findings to tell in the text, and rows of each table.")] = 5,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the case in FILE.")
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
 _MARKDOWN_BLOCK_START = re.compile(r"^(\d{1,9}(?=[.)](?: |$))|(?=[-+#=:]))(.)")
@@ -45,6 +46,23 @@ def markdown_text(text: str) -> str:
     line = line.replace("@", "@" + _ZERO_WIDTH_SPACE)
     line = re.sub(r"(?<!&)#(?=\d)", "#" + _ZERO_WIDTH_SPACE, line)
     return _MARKDOWN_BLOCK_START.sub(r"\1\\\2", line)
+
+
+def markdown_prose(text: str) -> str:
+    """Running text in Markdown like `markdown_text`, except that what it sets between backticks becomes a code span.
+
+    >>> print(markdown_prose("set `pin_memory=True` in a_b"))
+    set `pin_memory=True` in a\\_b
+    """
+    text_and_code = re.split(r"(?<!`)`([^`]+)`(?!`)", one_line(text))
+    return "".join(_spaced(part, markdown_code if at % 2 else markdown_text) for at, part in enumerate(text_and_code))
+
+
+def _spaced(text: str, escaped: Callable[[str], str]) -> str:
+    """The escaped text with the space around it, which escaping drops."""
+    core = text.strip()
+    start = len(text) - len(text.lstrip())
+    return text[:start] + escaped(core) + text[start + len(core) :] if core else text
 
 
 def markdown_code(text: str) -> str:

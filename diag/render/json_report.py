@@ -27,6 +27,8 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "diag_version": diag.__version__,
+        "part": asdict(report.part) if report.part else None,
+        "changed_thresholds": [asdict(changed) for changed in report.changed_thresholds],
         "sources": [_source(source, report.notes.get(source.id, ())) for source in report.sources],
         "verdict": asdict(report.verdict),
         "devices": [asdict(row) for row in report.devices],
@@ -108,7 +110,12 @@ def _clear(answer: Clear) -> dict[str, Any]:
 
 
 def _cannot_tell(answer: CannotTell) -> dict[str, Any]:
-    return {"rule": answer.rule, "subject": answer.subject.present(), "because": answer.because}
+    return {
+        "rule": answer.rule,
+        "subject": answer.subject.present(),
+        "because": answer.because,
+        "beyond_format": answer.beyond_format,
+    }
 
 
 def _plain(value: object) -> object:

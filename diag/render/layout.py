@@ -15,6 +15,8 @@ GUTTER = "  "
 NARROWEST_NAME = 16
 """A table gives up columns of numbers before its names get narrower than this."""
 
+MOST_NAME_LINES = 3
+
 NARROWEST_DIFFERENCE = 8
 """Below this there is no room for the beginning of a name and for what sets it apart."""
 
@@ -106,20 +108,32 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> l
 
 
 def columns(table: Table, width: int, indent: str = "") -> list[str]:
-    """Header and rows of a table in lines of at most `width` cells: numbers right-aligned, names shortened to fit."""
+    """Header and rows of a table in lines of at most `width` cells: numbers right-aligned, names made to fit."""
     kept = _columns_that_fit(table, width - cells(indent))
     shown = [[row[i] for row in (table.header, *table.rows)] for i in kept]
     room = [max(map(cells, column)) for column in shown]
     name = kept.index(table.name_column)
     room[name] = min(room[name], _room_left(width - cells(indent), room[:name] + room[name + 1 :]))
-    shown[name] = shorten(shown[name], room[name])
-    return [
-        elide(
-            indent + GUTTER.join(pad(cell, room[i], right=i != name) for i, cell in enumerate(row)).rstrip(),
-            width,
-        )
-        for row in zip(*shown, strict=True)
-    ]
+    names = [_wrapped(text, room[name]) if table.wraps_names else [text] for text in shown[name]]
+    shown[name] = shorten([first for first, *_ in names], room[name])
+    before_name = indent + " " * sum(size + len(GUTTER) for size in room[:name])
+    lines: list[str] = []
+    for row, (_, *more) in zip(zip(*shown, strict=True), names, strict=True):
+        set_out = GUTTER.join(pad(cell, room[i], right=i != name) for i, cell in enumerate(row))
+        lines += [indent + set_out.rstrip(), *(before_name + text for text in more)]
+    return [elide(line, width) for line in lines]
+
+
+def columns_left_out(table: Table, width: int, indent: str = "") -> list[str]:
+    """The headers of those for which `columns` finds no room."""
+    kept = _columns_that_fit(table, width - cells(indent))
+    return [header for i, header in enumerate(table.header) if i not in kept]
+
+
+def _wrapped(name: str, room: int) -> list[str]:
+    """A name over several lines, the second and later ones indented; no longer than three of them."""
+    indent = "  " if room > NARROWEST_DIFFERENCE else ""
+    return wrap(elide(name, MOST_NAME_LINES * (room - len(indent))), room, indent, "")
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, numbers: Set[int] = frozenset()) -> str:
@@ -159,6 +173,8 @@ def _words(text: str, room: int) -> Iterator[str]:
     for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
         while cells(word) > room:
             piece = _head(word, room)
+            if (folder := piece.rfind("/") + 1) > room // 2:  # the name of a file stays whole
+                piece = piece[:folder]
             yield piece
             word = word[len(piece) :]
         if word:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from diag.render import phrases
-from diag.render.escape import markdown_code, markdown_text, one_line
+from diag.render import answers, phrases
+from diag.render.escape import markdown_code, markdown_prose, one_line
 from diag.render.layout import elide, shorten
 from diag.render.tables import Table, tables
 from diag.rules.finding import Finding
@@ -19,6 +19,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
     """The verdict, why, what to do, then everything else; tables and lists show `top` rows."""
     blocks = [
         f"## {_text(report.verdict.title)}",
+        *(_text(condition) for condition in phrases.conditions(report)),
         _text(report.verdict.summary),
         *_baseline(report, top),
         *_lead(report),
@@ -32,7 +33,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
 
 
 def _text(text: str) -> str:
-    return markdown_text(elide(one_line(text), LONGEST_TEXT))
+    return markdown_prose(elide(one_line(text), LONGEST_TEXT))
 
 
 def _name(name: str) -> str:
@@ -43,18 +44,18 @@ def _lead(report: Report) -> Iterable[str]:
     finding = phrases.lead(report)
     if not finding:
         return
+    yield _identity(report, finding)
     yield "### Why"
     if finding.claim not in report.verdict.summary:
         yield _text(finding.claim)
     rows = [[_text(each.label), _text(phrases.value(each)), _text(each.formula)] for each in finding.evidence]
     yield _grid(("evidence", "value", "formula"), rows, numbers={1}) if rows else ""
-    yield _identity(report, finding)
     if finding.next:
         yield "### What to do"
         yield "\n".join(f"{number}. {_text(step)}" for number, step in enumerate(finding.next, 1))
     yield "### What would refute it"
     yield _text(finding.refute)
-    yield "### What could be won at most"
+    yield "### What could be won"
     yield _text(phrases.won(finding, report))
 
 
@@ -80,12 +81,13 @@ def _baseline(report: Report, top: int) -> Iterable[str]:
 
 
 def _others(report: Report, top: int) -> Iterable[str]:
-    groups = phrases.alike(phrases.others(report), report.baseline)
-    if groups:
+    same, groups = phrases.likewise(report)
+    if same or groups:
         yield "### Also found" if phrases.lead(report) else "### Found"
+        yield _text(phrases.elsewhere(report, same) or "")
         yield "\n".join(_item(report, group) for group in groups[:top])
     if groups[top:]:
-        yield _text(phrases.rest(groups[top:]))
+        yield _text(phrases.rest(groups, top))
 
 
 def _item(report: Report, alike: Sequence[Finding]) -> str:
@@ -114,16 +116,15 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int
 
 
 def _cannot_tell(report: Report) -> Iterable[str]:
-    groups = phrases.cannot_tell(report)
-    if groups:
+    if reasons := answers.cannot_tell(report):
         yield "### Cannot tell"
-        yield "\n".join(f"- {_list(rules)}: {_text(because)}" for because, rules in groups)
+        yield "\n".join(f"- {_text(reason)}" for reason in reasons)
 
 
 def _clear(report: Report) -> Iterable[str]:
-    if rules := phrases.clear(report):
+    if rules := answers.clear(report):
         yield "### Clear"
-        yield _list(rules)
+        yield "\n".join(f"- {_text(alike.in_full())}" for alike in rules)
 
 
 def _sources(report: Report, top: int) -> Iterable[str]:
@@ -137,7 +138,3 @@ def _sources(report: Report, top: int) -> Iterable[str]:
         lines += [f"  - {_text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
     yield _text(phrases.hidden_sources(report, len(shown)))
-
-
-def _list(rules: Sequence[str]) -> str:
-    return ", ".join(map(_text, rules))

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import ntpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from diag.model import units
-from diag.rules.finding import Answer, Evidence, Finding, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, RangeRow, Report, WindowChange
+from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
+from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS
-
-BEYOND_FORMAT = "no trace of this format tells; Nsight Systems records what they need"
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
+
+LONGEST_TERM = 24
 
 FEW_ROWS = 8
 """So many devices or inputs are all shown, whatever `--top` says: a machine has eight GPUs."""
@@ -40,16 +41,49 @@ def lead(report: Report) -> Finding | None:
 
 
 def others(report: Report) -> list[Finding]:
-    return [finding for finding in report.findings if finding.id != report.verdict.finding_id]
+    """All but that one as they are ranked, except that of each severity those of low confidence come last."""
+    found = [finding for finding in report.findings if finding.id != report.verdict.finding_id]
+    return sorted(found, key=lambda finding: (-SEVERITIES.index(finding.severity), finding.confidence == "low"))
+
+
+def likewise(report: Report) -> tuple[list[Finding], list[list[Finding]]]:
+    """The findings that say elsewhere what the first one says, and all others in groups that are told together."""
+    first = lead(report)
+    if first is None:
+        return [], alike(others(report), report.baseline)
+    (_, *same), *groups = alike([first, *others(report)], report.baseline)
+    return same, groups
 
 
 def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> list[list[Finding]]:
-    """Findings that differ in their subject only, as on each of many devices, told together."""
+    """Findings that differ in their subject only, as on each of many devices, told together.
+
+    What the first one advises has to hold for all, so that their first steps may differ in numbers only.
+    """
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         standing = baseline.standing[finding.id] if baseline else ""
-        groups.setdefault((finding.rule, finding.title, finding.severity, standing), []).append(finding)
+        first_step = pattern_of(finding.next[0]) if finding.next else ""
+        key = (finding.rule, finding.title, finding.severity, standing, first_step)
+        groups.setdefault(key, []).append(finding)
     return list(groups.values())
+
+
+def conditions(report: Report) -> list[str]:
+    """What the reader must know before the verdict: that it speaks of a part, or by other thresholds than usual."""
+    said = [f"Part: {_part(report.part)}."] if report.part else []
+    if changed := [f"{each.rule}.{each.name} {each.shipped:g} → {each.value:g}" for each in report.changed_thresholds]:
+        said.append(f"Thresholds changed: {some(changed)}.")
+    return said
+
+
+def _part(part: Part) -> str:
+    of = f"of {units.time(part.trace_ns)}"
+    window = " to ".join(map(units.time, part.window)) if part.window else ""
+    if part.range_name is None:
+        return f"{window} {of}"
+    within = f", {window}" if window else ""
+    return f"inside '{part.range_name}'{within} ({units.time(part.measure_ns)} {of})"
 
 
 def severity(report: Report | None, finding: Finding) -> str:
@@ -139,6 +173,40 @@ def value(evidence: Evidence) -> str:
             return f"{number:,} {unit}"
 
 
+def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:
+    """Depth, label and number of each, with what is labelled "a: b" below "a", of which it is a part.
+
+    >>> late, idle, waiting = (Evidence(label, 0, "ns", "") for label in ("late", "idle", "late: waiting"))
+    >>> [(depth, label) for depth, label, _ in outline([late, idle, waiting])]
+    [(0, 'late'), (1, 'waiting'), (0, 'idle')]
+    """
+
+    def within(label: str) -> int | None:
+        """Which of them has the longest label that this one begins with."""
+        around = [at for at, other in enumerate(evidence) if label.startswith(f"{other.label}: ")]
+        return max(around, key=lambda at: len(evidence[at].label), default=None)
+
+    wholes = [within(each.label) for each in evidence]
+
+    def below(whole: int | None, depth: int) -> Iterator[tuple[int, str, Evidence]]:
+        prefix = "" if whole is None else f"{evidence[whole].label}: "
+        for at, each in enumerate(evidence):
+            if wholes[at] == whole:
+                yield depth, each.label.removeprefix(prefix), each
+                yield from below(at, depth + 1)
+
+    return list(below(None, 0))
+
+
+def terms(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
+    """Labels that are a term rather than a name, with the formulas that tell what they mean."""
+    return [
+        (label, each.formula)
+        for depth, label, each in outline(evidence)
+        if depth == 0 and len(label) <= LONGEST_TERM and "'" not in label and each.formula and label not in each.formula
+    ]
+
+
 def at_most(finding: Finding, report: Report | None = None) -> str | None:
     """The bound on what can be won, as a share too where the report knows the window; None where there is no bound."""
     if finding.recoverable_ns is None:
@@ -152,25 +220,31 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
 
 def won(finding: Finding, report: Report | None = None) -> str:
     """The bound and its assumption in full; many a counterfactual states the bound itself."""
-    bound = at_most(finding, report)
-    if finding.recoverable_ns is not None and units.time(finding.recoverable_ns) in finding.counterfactual:
-        bound = None
+    bound = None if _states_bound(finding) else at_most(finding, report)
     return " ".join(filter(None, (bound, finding.counterfactual, overlap(report, finding) if report else None)))
+
+
+def _states_bound(finding: Finding) -> bool:
+    """Then it also says what is bounded: perfect overlap, say, where copying less can win more."""
+    return finding.recoverable_ns is not None and units.time(finding.recoverable_ns) in finding.counterfactual
 
 
 def in_short(report: Report, alike: Sequence[Finding]) -> str:
     """For findings that are not the first: the claim, what could be won, where else, and the first step."""
     finding, *same = alike
-    first_step = f"Next: {finding.next[0]}" if finding.next else None
-    elsewhere = some((f"{subject(report, other.subject)} [{other.id}]".strip() for other in same), "; ")
     parts = (
         finding.claim,
-        at_most(finding, report),
+        finding.counterfactual if _states_bound(finding) else at_most(finding, report),
         overlap(report, finding),
-        f"Likewise: {elsewhere}." if same else None,
-        first_step,
+        elsewhere(report, same),
+        f"Next: {finding.next[0]}" if finding.next else None,
     )
     return " ".join(filter(None, parts))
+
+
+def elsewhere(report: Report, same: Sequence[Finding]) -> str | None:
+    about = some((f"{subject(report, other.subject)} [{other.id}]".strip() for other in same), "; ")
+    return f"Likewise: {about}." if same else None
 
 
 def overlap(report: Report, finding: Finding) -> str | None:
@@ -178,19 +252,24 @@ def overlap(report: Report, finding: Finding) -> str | None:
     return f"Partly the same time as {some(ids)}: do not add them up." if ids else None
 
 
-def rest(groups: Iterable[Sequence[Finding]]) -> str:
-    """Findings that are counted, not told."""
-    by_rule = Counter(finding.rule for group in groups for finding in group)
-    rules = [f"{rule} ({count})" for rule, count in sorted(by_rule.items())]
-    return f"{units.count(by_rule.total(), 'more finding')}: {', '.join(rules)}."
+def rest(groups: Sequence[Sequence[Finding]], shown: int) -> str:
+    """Findings that are counted, not told: the grave ones first, then by rule."""
+    hidden = [finding for group in groups[shown:] for finding in group]
+    severities, rules = (Counter(getattr(finding, key) for finding in hidden) for key in ("severity", "rule"))
+    grave = [f"{severities[severity]} {severity}" for severity in reversed(SEVERITIES) if severities[severity]]
+    by_rule = [f"{rule} ({count})" for rule, count in sorted(rules.items())]
+    return (
+        f"{units.count(len(hidden), 'more finding')} ({', '.join(grave)}): {', '.join(by_rule)}. "
+        f"--top {len(groups)} shows them."
+    )
 
 
 def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     """The device with as much of its identity as is needed: process and file only where there are several."""
     parts = [f"GPU {row.device}"]
     if hardware and row.name:
-        parts.append(row.name)
-    if _has_several_processes(report, row.source) or (hardware and len(report.sources) == 1):
+        parts.append(row.name.removeprefix("NVIDIA "))
+    if _has_several_processes(report, row.source):
         parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
         parts.append(source_name(report, row.source))
@@ -235,36 +314,6 @@ def has_shares(row: DeviceRow) -> bool:
 def captured(report: Report, row: DeviceRow, fact: str) -> bool:
     """Whether the device's source recorded such a thing at all, be it that nothing happened."""
     return any(source.id == row.source and source.captured(fact) for source in report.sources)
-
-
-def cannot_tell(report: Report) -> list[tuple[str, list[str]]]:
-    """Each reason once, with the rules that it kept from answering, in the order in which they came.
-
-    Last those that a file of this format could never answer, all in one.
-    """
-    groups: dict[str, dict[str, list[str]]] = {}
-    for answer in sorted(report.cannot_tell, key=lambda answer: answer.beyond_format):
-        because = BEYOND_FORMAT if answer.beyond_format else answer.because
-        groups.setdefault(because, {}).setdefault(answer.rule, []).append(subject(report, answer.subject))
-    return [
-        (because, [_rule_on(rule, subjects, report) for rule, subjects in rules.items()])
-        for because, rules in groups.items()
-    ]
-
-
-def clear(report: Report) -> list[str]:
-    rules: dict[str, list[str]] = {}
-    for answer in report.clear:
-        rules.setdefault(answer.rule, []).append(subject(report, answer.subject))
-    return [_rule_on(rule, subjects, report) for rule, subjects in sorted(rules.items())]
-
-
-def _rule_on(rule: str, subjects: Sequence[str], report: Report) -> str:
-    """The rule, and on what, unless it is so on everything that the rule looked at."""
-    answers: list[Answer] = [*report.findings, *report.clear, *report.cannot_tell]
-    elsewhere = {subject(report, answer.subject) for answer in answers if answer.rule == rule} - set(subjects)
-    named = list(dict.fromkeys(filter(None, subjects)))
-    return f"{rule} ({some(named, '; ')})" if elsewhere and named else rule
 
 
 def more(rows: int, shown: int) -> str:

@@ -25,6 +25,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     name_column: int
     notes: Sequence[str] = ()
+    wraps_names: bool = False  # a name that is too long goes on below, where others lose their middle
 
 
 def tables(report: Report, top: int) -> list[Table]:
@@ -49,6 +50,7 @@ def devices(report: Report, top: int) -> Table:
         [_device_row(report, row) for row in shown],
         name_column=0,
         notes=[*_hidden_devices(report, len(shown)), *_device_notes(report)],
+        wraps_names=True,
     )
 
 
@@ -137,7 +139,7 @@ def copies(report: Report, top: int) -> Table:
         for copy in found[:top]
     ]
     header = ("busy", "count", "size", "rate", "kind")
-    return Table("Copies" + _on_device(report), header, rows, name_column=4)
+    return Table("Copies" + _on_device(report), header, rows, name_column=4, wraps_names=True)
 
 
 def kernels(report: Report, top: int) -> Table:

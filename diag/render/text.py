@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from diag.render import phrases
+from diag.render import answers, phrases
 from diag.render.escape import one_line
-from diag.render.layout import GUTTER, cells, columns, elide, pad, shorten, wrap
+from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
 from diag.render.tables import Table, tables
 from diag.rules.finding import Evidence, Finding, Severity
 from diag.rules.report import Report
@@ -91,14 +91,17 @@ class Page:
         ]
 
     def evidence(self, evidence: Sequence[Evidence]) -> Lines:
-        """Labels and values. Numbers end in one column; a text too long for the line goes on below itself."""
-        labels = [one_line(each.label) for each in evidence]
-        values = [_bounded(phrases.value(each)) for each in evidence]
-        is_number = [not isinstance(each.value, str) for each in evidence]
+        """Labels and values, parts below their whole. Numbers end in one column; a text too long for the line goes on
+        below itself.
+        """
+        outline = phrases.outline(evidence)
+        labels = [INDENT * depth + one_line(label) for depth, label, _ in outline]
+        values = [_bounded(phrases.value(each)) for *_, each in outline]
+        is_number = [not isinstance(each.value, str) for *_, each in outline]
         room = min(max(map(cells, labels), default=0), self.prose_width // 2)
         numbers = max((cells(value) for value, right in zip(values, is_number, strict=True) if right), default=0)
-        lines: Lines = []
         numbers = min(numbers, self.prose_width - room - len(INDENT + GUTTER))
+        lines: Lines = []
         for label, value, right in zip(shorten(labels, room), values, is_number, strict=True):
             space = " " * (numbers - cells(value)) if right else ""
             first = f"{INDENT}{pad(label, room)}{GUTTER}{space}"
@@ -111,9 +114,12 @@ class Page:
             table.header,
             [[one_line(cell) for cell in row] for row in table.rows],
             table.name_column,
+            wraps_names=table.wraps_names,
         )
         header, *rows = columns(safe, self.width, INDENT)
-        notes = [line for note in table.notes for line in self.dim(note)]
+        left_out = columns_left_out(safe, self.width, INDENT)
+        narrow = [f"Too narrow here for: {', '.join(left_out)}."] if left_out else []
+        notes = [line for note in (*narrow, *table.notes) for line in self.dim(note)]
         return [*self.heading(table.title), self.ink(header, _DIM), *rows, *notes]
 
     @property
@@ -129,7 +135,9 @@ def _verdict(page: Page, report: Report) -> Lines:
     finding = phrases.lead(report)
     identity = _identity(page, finding, report) if finding else []
     code = _COLORS[finding.severity] if finding else _BOLD
-    return [*page.heading(report.verdict.title, code), *page.prose(report.verdict.summary), *identity]
+    conditions = [line for condition in phrases.conditions(report) for line in page.prose(condition)]
+    summary = page.prose(report.verdict.summary)
+    return [*page.heading(report.verdict.title, code), *conditions, *summary, *identity]
 
 
 def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lines:
@@ -164,13 +172,13 @@ def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
 def _argument(page: Page, report: Report | None, finding: Finding, in_full: bool, said: str = "") -> Iterable[Lines]:
     """Why, what to do, what would refute it and what could be won: a section each. `said` need not be said again."""
     claim = page.prose(finding.claim) if finding.claim not in said else []
-    evidence = page.evidence(finding.evidence)
-    yield _titled(page, "Why", [*claim, *evidence])
+    terms = "" if in_full else "; ".join(f"{label}: {formula}" for label, formula in phrases.terms(finding.evidence))
+    yield _titled(page, "Why", [*claim, *page.evidence(finding.evidence), *page.dim(f"{terms}." if terms else "")])
     if in_full:
         yield _titled(page, "How it was computed", _derivation(page, finding))
     yield _titled(page, "What to do", page.numbered(finding.next))
     yield _titled(page, "What would refute it", page.prose(finding.refute))
-    yield _titled(page, "What could be won at most", page.prose(phrases.won(finding, report)))
+    yield _titled(page, "What could be won", page.prose(phrases.won(finding, report)))
 
 
 def _titled(page: Page, title: str, lines: Lines) -> Lines:
@@ -187,16 +195,16 @@ def _derivation(page: Page, finding: Finding) -> Lines:
 
 
 def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lines]:
-    findings = phrases.others(report)
     if in_full:
-        for finding in findings:
+        for finding in phrases.others(report):
             yield [*page.heading(_headline(report, finding), _COLORS[finding.severity]), *_identity(page, finding)]
             yield from _argument(page, report, finding, in_full)
         return
-    groups = phrases.alike(findings, report.baseline)
-    paragraphs = [_paragraph(page, report, group) for group in groups[:top]]
+    same, groups = phrases.likewise(report)
+    paragraphs = [page.prose(phrases.elsewhere(report, same) or "")] if same else []
+    paragraphs += [_paragraph(page, report, group) for group in groups[:top]]
     if groups[top:]:
-        paragraphs.append(page.prose(phrases.rest(groups[top:])))
+        paragraphs.append(page.prose(phrases.rest(groups, top)))
     for at, paragraph in enumerate(paragraphs):
         yield paragraph if at else _titled(page, "Also found" if phrases.lead(report) else "Found", paragraph)
 
@@ -214,16 +222,18 @@ def _paragraph(page: Page, report: Report, alike: Sequence[Finding]) -> Lines:
 
 
 def _cannot_tell(page: Page, report: Report) -> Lines:
-    lines = [
-        line
-        for because, rules in phrases.cannot_tell(report)
-        for line in page.prose(f"{', '.join(rules)}: {because}", INDENT * 2, INDENT)
-    ]
-    return _titled(page, "Cannot tell", lines)
+    reasons = answers.cannot_tell_in_short(report)
+    return _titled(page, "Cannot tell", [line for reason in reasons for line in page.prose(reason, INDENT * 2, INDENT)])
 
 
 def _clear(page: Page, report: Report) -> Lines:
-    return _titled(page, "Clear", page.prose(", ".join(phrases.clear(report))))
+    lines: Lines = []
+    for alike in answers.clear(report):
+        if alike.where:
+            lines += page.prose(f"{alike.where}: {alike.names_or_number}", INDENT * 2, INDENT)
+        else:
+            lines += page.prose(alike.names)
+    return _titled(page, "Clear", lines)
 
 
 def _sources(page: Page, report: Report, top: int) -> Lines:

@@ -167,6 +167,22 @@ def test_window_and_range(diag: Command, export: Path) -> None:
     for words in (("--window", "0us:20us"), ("--range", "step", "--window", ":20us")):
         part = json.loads(diag("report", export, "--format", "json", *words).is_quiet_success())
         assert 0 < part["devices"][0]["n_kernels"] < whole["devices"][0]["n_kernels"]
+        assert part["part"]["window"] == [0, 20_000]
+        assert 0 < part["part"]["measure_ns"] <= 20_000 < part["part"]["trace_ns"]
+        assert "\n  Part: " in diag("report", export, *words).is_quiet_success()
+    assert whole["part"] is None
+
+
+def test_changed_thresholds_are_told(diag: Command, export: Path, tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text('["idle.gpu"]\nshare = 0.5\n')
+    assert (
+        "\n  Thresholds changed: idle.gpu.share 0.02 → 0.5."
+        in diag("report", export, "--thresholds", file).is_quiet_success()
+    )
+    report = json.loads(diag("report", export, "--thresholds", file, "--format", "json").is_quiet_success())
+    (changed,) = report["changed_thresholds"]
+    assert changed == {"rule": "idle.gpu", "name": "share", "shipped": 0.02, "value": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,10 @@ def test_numbers_keep_their_units() -> None:
     assert wrap("it idles for 36.8 % of the window", 18) == ["it idles for", "36.8 % of the", "window"]
 
 
+def test_a_long_path_is_broken_between_folders() -> None:
+    assert wrap("/runs/of/monday/rank0.json", 22) == ["/runs/of/monday/", "rank0.json"]
+
+
 def test_names_that_differ_in_the_middle_stay_apart() -> None:
     names = [f"sm80_xmma_gemm_f32f32_tn_n_tilesize{tile}_stage3_ffma_execute_kernel__5x_cublas" for tile in (64, 128)]
     first, second = shorten(names, 30)

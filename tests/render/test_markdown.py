@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
@@ -60,7 +61,7 @@ def test_nothing_in_it_can_act_on_a_terminal(hostile: Callable[[str], Report]) -
 
 def test_the_order_is_that_of_the_text(report: Report) -> None:
     headings = re.findall(r"^#+ (.*)$", render_markdown(report), re.MULTILINE)
-    assert headings[1:6] == ["Why", "What to do", "What would refute it", "What could be won at most", "Also found"]
+    assert headings[1:6] == ["Why", "What to do", "What would refute it", "What could be won", "Also found"]
     assert headings[-3:] == ["Cannot tell", "Clear", "Read"]
 
 
@@ -72,3 +73,14 @@ def test_a_host_report_has_no_device_tables(host_report: Report) -> None:
     text = render_markdown(host_report)
     assert "### Devices" not in text
     assert "the capture has no GPU work" in text
+
+
+def test_code_in_running_text_is_code(report: Report) -> None:
+    lead, copies = report.findings
+    copies = replace(copies, next=["Pin it (`pin_memory=True`), not a_b."])
+    assert "Pin it (`pin_memory=True`), not a\\_b." in render_markdown(replace(report, findings=[lead, copies]))
+
+
+def test_the_severity_comes_before_the_evidence(report: Report) -> None:
+    text = render_markdown(report)
+    assert text.index("critical, high confidence") < text.index("### Why") < text.index("| evidence |")

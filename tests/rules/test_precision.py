@@ -85,7 +85,7 @@ def test_a_capability_that_no_table_has_tells_nothing(ask: Ask) -> None:
 
 def test_names_of_kernels_tell_the_generation_where_nothing_else_does(ask: Ask) -> None:
     finding = only_finding(ask("kernels.simt_gemm", products("volta_sgemm_128x64_nt", hardware=None)))
-    assert "The generation of GPUs that its libraries' kernels are named for" in finding.claim
+    assert "Kernel names (volta_…) point to a Volta GPU or a newer one, which has tensor cores for" in finding.claim
     (answer,) = ask("kernels.simt_gemm", products("maxwell_sgemm_128x64_nn", hardware=None))
     assert isinstance(answer, CannotTell)
 

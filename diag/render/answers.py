@@ -1,0 +1,140 @@
+"""What rules found in order or could not tell, put together: each reason once, with its rules and their subjects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from diag.model import units
+from diag.render import phrases
+from diag.rules.finding import Answer, CannotTell, Clear, Subject
+from diag.rules.report import Report
+
+BEYOND_FORMAT = "no trace of this format tells; Nsight Systems records what they need"
+
+MOST_RULES = 8
+"""In a terminal, more rules than this are counted where their names are not the point."""
+
+MOST_SUBJECTS = 2
+"""More devices or inputs than this are counted."""
+
+
+_CAPTURE = re.compile(r".* \((?P<tool>nsys profile|torch\.profiler)(?: with)? (?P<options>.+)\)")
+"""A reason that ends with the capture that would tell."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Rules that answered the same about the same subjects."""
+
+    rules: Sequence[str]
+    where: str  # empty where it holds for everything that these rules looked at
+
+    @property
+    def names(self) -> str:
+        return ", ".join(self.rules)
+
+    @property
+    def names_or_number(self) -> str:
+        return f"{len(self.rules)} rules" if len(self.rules) > MOST_RULES else self.names
+
+    def in_full(self) -> str:
+        """
+        >>> Alike(["idle.gpu", "sync.drain"], "GPU 0").in_full()
+        'idle.gpu, sync.drain (GPU 0)'
+        """
+        return self._on(self.names)
+
+    def in_short(self) -> str:
+        """
+        >>> Alike(["idle.gpu"] * 9, "GPU 0").in_short()
+        '9 rules (GPU 0)'
+        """
+        return self._on(self.names_or_number)
+
+    def _on(self, rules: str) -> str:
+        return f"{rules} ({self.where})" if self.where else rules
+
+
+def cannot_tell(report: Report) -> list[str]:
+    """Each reason once, after the rules that it kept from answering, in the order in which they came."""
+    return [f"{_in_full(report, answers)}: {because}" for because, answers in _reasons(report).items()]
+
+
+def cannot_tell_in_short(report: Report) -> list[str]:
+    """First, for each tool, the captures that would tell more; then the other reasons. Long lists are counted."""
+    captures: dict[str, dict[str, list[CannotTell]]] = {}
+    others: list[str] = []
+    for because, answers in _reasons(report).items():
+        if capture := _CAPTURE.fullmatch(because):
+            captures.setdefault(capture["tool"], {}).setdefault(capture["options"], []).extend(answers)
+        else:
+            others.append(f"{_in_short(report, answers)}: {because}")
+    return [*(_captures(report, tool, by_options) for tool, by_options in captures.items()), *others]
+
+
+def _captures(report: Report, tool: str, by_options: Mapping[str, Sequence[CannotTell]]) -> str:
+    wanted = (f"{options} for {_in_short(report, answers)}" for options, answers in by_options.items())
+    return f"Capture with {tool}: {'; '.join(wanted)}"
+
+
+def _reasons(report: Report) -> dict[str, list[CannotTell]]:
+    """What a rule could tell in part stands under what is clear. Last comes what a file of this format never tells."""
+    is_clear = set(map(_about, report.clear))
+    reasons: dict[str, list[CannotTell]] = {}
+    for answer in sorted(report.cannot_tell, key=lambda answer: answer.beyond_format):
+        if _about(answer) not in is_clear:
+            reasons.setdefault(BEYOND_FORMAT if answer.beyond_format else answer.because, []).append(answer)
+    return reasons
+
+
+def _in_full(report: Report, answers: Sequence[CannotTell]) -> str:
+    return ", ".join(alike.in_full() for alike in _alike(report, [(answer.rule, answer) for answer in answers]))
+
+
+def _in_short(report: Report, answers: Sequence[CannotTell]) -> str:
+    return ", ".join(alike.in_short() for alike in _alike(report, [(answer.rule, answer) for answer in answers]))
+
+
+def clear(report: Report) -> list[Alike]:
+    """What holds everywhere first."""
+    is_untold = set(map(_about, report.cannot_tell))
+    named = [
+        (f"{answer.rule} (in part)" if _about(answer) in is_untold else answer.rule, answer) for answer in report.clear
+    ]
+    return sorted(_alike(report, named), key=lambda alike: alike.where)
+
+
+def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:
+    about = answer.subject
+    return answer.rule, Subject(about.source, about.process, about.device)
+
+
+def _alike(report: Report, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:
+    """Answers with the rules' names, by what they are about."""
+    answers: dict[str, list[Clear | CannotTell]] = {}
+    for name, answer in named:
+        answers.setdefault(name, []).append(answer)
+    rules: dict[str, list[str]] = {}
+    for name, of_rule in answers.items():
+        rules.setdefault(_where(report, of_rule), []).append(name)
+    return [Alike(names, where) for where, names in rules.items()]
+
+
+def _where(report: Report, answers: Sequence[Clear | CannotTell]) -> str:
+    """On what, unless it is so on everything that the rule looked at."""
+    every: list[Answer] = [*report.findings, *report.clear, *report.cannot_tell]
+    here = {phrases.subject(report, answer.subject): answer.subject for answer in answers}
+    looked_at = {phrases.subject(report, answer.subject) for answer in every if answer.rule == answers[0].rule}
+    if not looked_at - here.keys():
+        return ""
+    sources = {about.source for about in here.values()}
+    if len(sources) == 1 < len(report.sources) and len(here) == sum(row.source in sources for row in report.devices):
+        return phrases.source_name(report, *sources)
+    names = [name for name in here if name]
+    if len(names) <= MOST_SUBJECTS:
+        return "; ".join(names)
+    if all(phrases.device_of(report, about) for about in here.values()):
+        return f"{len(here)} of {units.count(len(report.devices), 'device')}"
+    return f"{len(sources)} of {units.count(len(report.sources), 'input')}"
