@@ -82,7 +82,7 @@ def tiny_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterat
     )
 
 
-_UNTOLD = "too few kernels with a launching call of their own ({n}), or calls as short as a tick ({call})"
+_UNTOLD = "few launching calls ({n}), or calls as short as a tick ({call})"
 
 
 def _launched_alone(device: DeviceTimeline) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from diag.timeline.trace import Trace
 def unknown_limits(device: DeviceTimeline) -> str:
     """Why the limits of its SMs are not known."""
     if kernel_profiler.is_amd(device):
-        return "the limits of a compute unit: the device is AMD's, and the table has NVIDIA's"
+        return "the table of limits has no AMD devices"
     return "the device's compute capability is not in the trace or not in the table"
 
 

@@ -35,9 +35,7 @@ def hot_kernels(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
         yield Clear(subject_of(device))
         return
     profiler = "rocprof-compute" if is_amd(device) else "ncu"
-    yield CannotTell(
-        subject_of(device), f"achieved occupancy and headroom of kernels: no counters in a timeline (see {profiler})"
-    )
+    yield CannotTell(subject_of(device), f"a timeline holds no counters of what a kernel achieves (see {profiler})")
     name_id, top = max(rows.items(), key=lambda item: item[1].share_of_window)
     if top.share_of_window < limits["share"]:
         yield Clear(subject_of(device))

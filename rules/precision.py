@@ -175,4 +175,4 @@ def _next(types: Sequence[str], uses_tf32: bool) -> Iterator[str]:
 
 
 _UNKNOWN_CAPABILITY = "whether the device has tensor cores: its compute capability is not known"
-_AMD = "which products an AMD device computes on its matrix cores: the names of its kernels do not tell"
+_AMD = "names of AMD kernels do not tell which use matrix cores"

@@ -261,7 +261,7 @@ _SIZES = (
 )
 """Names in which vLLM's model runner tells the tokens of a step: all of them, or those of prefill and of decode."""
 
-_SIZE_NEEDED = "how much of a replay is padding: the size that a graph was captured for is in no timeline, and"
+_SIZE_NEEDED = "the size that a graph was captured for is in no timeline, and"
 _NO_SIZE = f"{_SIZE_NEEDED} no range around its launches tells the real size (vLLM's execute_... annotations do)"
 _ONE_SIZE = f"{_SIZE_NEEDED} no graph was replayed for several sizes"
 _NO_ID = f"{_SIZE_NEEDED} which graph a launch replays is not in the trace"

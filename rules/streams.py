@@ -121,7 +121,7 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     depends = trace.dependencies_of(device)
     side = _sides(trace, device)
     if side is None:
-        because = "which streams the legacy default one stops: the trace does not describe all of them"
+        because = "the trace does not tell which streams the default one stops"
         yield CannotTell(subject_of(device), because)
         return
     on_null, on_blocking = side == _NULL, side == _BLOCKING

@@ -12,8 +12,8 @@ import pytest
 
 import diag
 from diag.render import render_json
-from diag.rules.finding import Evidence
-from diag.rules.report import Report
+from diag.rules.finding import CannotTell, Evidence, Subject
+from diag.rules.report import ChangedThreshold, Part, Report
 
 Shape = Any
 """A type, a tuple of alternatives (None for null), a list of one shape, or a dict of key to shape."""
@@ -199,6 +199,21 @@ def test_subjects_hold_only_what_applies(report: Report) -> None:
     document = json.loads(render_json(report))
     assert document["cannot_tell"][0]["subject"] == {"source": 1}
     assert document["findings"][0]["subject"].keys() == {"source", "process", "device", "window"}
+
+
+def test_a_part_and_changed_thresholds_are_told(report: Report) -> None:
+    whole = json.loads(render_json(report))
+    assert (whole["part"], whole["changed_thresholds"]) == (None, [])
+    part, changed = Part((5, 9), None, 4, 20), ChangedThreshold("idle.gpu", "share", 0.02, 0.5)
+    document = json.loads(render_json(replace(report, part=part, changed_thresholds=[changed])))
+    assert document["part"] == {"window": [5, 9], "range_name": None, "measure_ns": 4, "trace_ns": 20}
+    assert document["changed_thresholds"] == [{"rule": "idle.gpu", "name": "share", "shipped": 0.02, "value": 0.5}]
+
+
+def test_what_a_format_never_tells_is_marked(report: Report) -> None:
+    untold = [CannotTell(Subject(source=1), "was not captured", "host.samples", beyond) for beyond in (True, False)]
+    document = json.loads(render_json(replace(report, cannot_tell=untold)))
+    assert [answer["beyond_format"] for answer in document["cannot_tell"]] == [True, False]
 
 
 def test_the_same_report_gives_the_same_bytes(any_report: Report) -> None:
