@@ -5,7 +5,8 @@ device and the pattern of the kernel or range that it is about; where several of
 ranks, the one with the largest share stands for all.
 
 A share alone would blame a faster run: when everything else takes less time, the same idle time is a larger part of the
-window. So worse is what takes a larger share and more time, better what takes less of both.
+window. So worse is what takes a larger share and more time, better what takes less of both. Time has changed when it
+did by more than the margin of the earlier window: two runs of one program differ by less.
 """
 
 from __future__ import annotations
@@ -193,16 +194,17 @@ def _standing(finding: Finding, now: Remembered, worst: Remembered, then: Rememb
     # A fact that is no fault gets neither worse nor better: a hot kernel's share rises when all else gets faster.
     if finding.level == "info" or finding.share is None:
         return "known"
-    if _exceeds(now, then, margin):
+    if min(_rises(then, now)) > margin:
         return "worse"
-    return "better" if _exceeds(then, worst, margin) else "known"
+    return "better" if max(_rises(then, worst)) < -margin else "known"
 
 
-def _exceeds(one: Remembered, other: Remembered, margin: float) -> bool:
-    """Whether one takes a share that is larger by more than the margin, and more time as far as that is known."""
-    if (one.share or 0.0) - (other.share or 0.0) <= margin:
-        return False
-    return one.time_ns is None or other.time_ns is None or one.time_ns > other.time_ns
+def _rises(then: Remembered, now: Remembered) -> tuple[float, float]:
+    """By how much the share rose, and the time as a share of the earlier window: the same where none is known."""
+    rise = (now.share or 0.0) - (then.share or 0.0)
+    if now.time_ns is None or then.time_ns is None or not then.window_ns:
+        return rise, rise
+    return rise, (now.time_ns - then.time_ns) / then.window_ns
 
 
 def _is_other_cause(before: str, now: str) -> bool:

@@ -174,7 +174,7 @@ class HostStory:
             if time:
                 yield Evidence(label, time.measure_ns, "ns", by_state)
         synchronising = "host-late time inside synchronising CUDA calls"
-        yield Evidence("host late: synchronising", self.synchronising_ns, "ns", synchronising)
+        yield Evidence("host late: in CUDA calls: synchronising", self.synchronising_ns, "ns", synchronising)
         for cover in self.covers:
             inside_ns = (cover.ranges & self.idle).measure_ns
             formula = f"idle time covered by {cover.count} ranges of the launching thread"

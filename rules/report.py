@@ -161,7 +161,7 @@ class Comparison:
     """How the findings stand to those of an earlier run (`rules/baseline.py`)."""
 
     path: str  # of the baseline
-    margin: float  # a share that changed by more is worse or better, if its time changed likewise
+    margin: float  # what changed by more, in share and in time, is worse or better
     standing: Mapping[str, Standing]  # by finding id
     before: Mapping[str, Before]  # by id of a finding that the baseline has, too
     gone: Sequence[Gone]

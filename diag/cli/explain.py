@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import UsageError
 
@@ -86,10 +87,10 @@ def _no_rule(what: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def _looked_at(inputs: list[Path], options: AnalysisOptions) -> Iterator[tuple[Case, Report]]:
-    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.importer import ImportOptions
     from diag.rules.stored import report_of
 
-    with StatusLine() as status, open_inputs(inputs, ImportOptions(note=note), status) as case:
+    with StatusLine() as status, opened(inputs, ImportOptions(note=note), status) as case:
         status("applying rules")
         yield case, report_of(case, options)
 

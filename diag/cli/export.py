@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
 
@@ -76,7 +77,7 @@ def export(
     Example: diag export run.diag -o tables --format parquet
     """
     from diag.export import axis, tables, target
-    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
     from diag.model import units
@@ -102,7 +103,7 @@ def export(
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
-    with StatusLine() as status, open_inputs(inputs, options, status) as case:
+    with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
         if is_trace:
             _trace(case, parts, window, output, status)

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, note, width, write
 from diag.errors import UsageError
 from diag.store.sqlite_errors import is_interrupt
@@ -41,7 +42,7 @@ def query(
     output_format: Annotated[
         QueryFormat, typer.Option("--format", "-f", help="How to write the rows.")
     ] = QueryFormat.TABLE,
-    limit: Annotated[int, typer.Option(min=1, help="Most rows to print as a table.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to print as a table.")] = 100,
 ) -> None:
     """Ask a case in SQL; without SQL, list its tables.
 
@@ -54,12 +55,12 @@ def query(
 
     Example: diag query run.diag "SELECT * FROM finding" --format json
     """
-    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.importer import ImportOptions
     from diag.ingest.nsys_sqlite import attach_exports
 
     if sql is not None and not _is_text(sql):
         raise UsageError(f"{sql!r} is not UTF-8, and SQL is. Set your terminal to UTF-8.")
-    with StatusLine() as status, open_inputs([case_path], ImportOptions(note=note), status) as case:
+    with StatusLine() as status, opened([case_path], ImportOptions(note=note), status) as case:
         attach_exports(case)
         case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
         _allow_only_reading(case.db)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import InputError, NothingToTell, UsageError
 
@@ -63,7 +64,9 @@ def report(
             help="Only the time inside ranges of this name; # stands for any number: 'step #'.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Findings to tell in the text, and rows of each table.")] = 5,
+    top: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Findings to tell in the text, and rows of each table.")
+    ] = 5,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the case in FILE.")
     ] = None,
@@ -83,7 +86,7 @@ def report(
 
     Example: diag report train.nsys-rep --baseline main.json --fail-on warning
     """
-    from diag.ingest.importer import ImportOptions, open_inputs
+    from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.render import RENDERERS
     from diag.rules import thresholds as limits
@@ -111,7 +114,7 @@ def report(
             bounds=bounds,
             note=note,
         )
-        with open_inputs(inputs, imports, status) as case:
+        with opened(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)
         if baseline is not None:
@@ -131,7 +134,6 @@ def report(
 def _baseline(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Baseline:
     """The findings of an earlier run: from its JSON report, or found anew in its case or trace."""
     from diag.ingest.detect import is_other_json
-    from diag.ingest.importer import open_inputs
     from diag.rules.baseline import MOST_BYTES, of_json, of_report
     from diag.rules.stored import report_of
 
@@ -139,5 +141,5 @@ def _baseline(path: Path, options: AnalysisOptions, imports: ImportOptions, stat
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"{path} is larger than a report can be ({MOST_BYTES >> 20} MiB). Name another baseline.")
         return of_json(path.read_bytes(), str(path))
-    with open_inputs([path], imports, status) as case:
+    with opened([path], imports, status) as case:
         return of_report(report_of(case, options))

@@ -17,6 +17,7 @@ class Ending:
     """Which signal ends the program, if one does."""
 
     number: int | None = None
+    is_case_kept: bool = False  # of what was read last
     _since_s: float = 0.0
 
     def watch(self) -> None:
@@ -34,3 +35,7 @@ class Ending:
             self.number = self.number or number
             self._since_s = time.monotonic()
             raise KeyboardInterrupt
+
+
+ENDING = Ending()
+"""Of this program: signals reach a process, not an object."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from diag import __version__
 from diag.cli import doctor, explain, export, query, report
+from diag.cli.verb import Verb
 
 app = typer.Typer(
     name="diag",
@@ -17,11 +20,19 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="report", no_args_is_help=True)(report.report)
-app.command(name="explain")(explain.explain)
-app.command(name="query", no_args_is_help=True)(query.query)
-app.command(name="export", no_args_is_help=True)(export.export)
-app.command(name="doctor")(doctor.doctor)
+
+
+def _add(verb: Callable[..., None], *, needs_words: bool) -> None:
+    """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal."""
+    summary = str(verb.__doc__).partition("\n")[0]
+    app.command(verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
+
+
+_add(report.report, needs_words=True)
+_add(explain.explain, needs_words=False)
+_add(query.query, needs_words=True)
+_add(export.export, needs_words=True)
+_add(doctor.doctor, needs_words=False)
 
 
 def _print_version(wanted: bool) -> None:

@@ -101,7 +101,7 @@ def baseline_summary(report: Report, comparison: Comparison) -> str:
     if unjudged := len(comparison.gone) - judged:
         counts.append(f"{unjudged} not looked for again")
     margin = units.share(comparison.margin)
-    return f"{', '.join(counts)}. Worse: the share of the window rose by more than {margin}, and the time rose, too."
+    return f"{', '.join(counts)}. Worse: the share of the window rose by more than {margin}, and so did the time."
 
 
 def window_changes(report: Report, comparison: Comparison) -> list[str]:

@@ -199,7 +199,7 @@ def test_host_late_time_is_divided_by_the_threads_own_state(ask: Ask) -> None:
     assert found["host late: in CUDA calls"] == 9 * 4
     assert found["host late: in OS calls"] == 9 * 5
     assert found["host late: running"] == 9 * 3
-    assert found["host late: synchronising"] == 0
+    assert found["host late: in CUDA calls: synchronising"] == 0
 
 
 def test_states_of_other_threads_explain_nothing(ask: Ask) -> None:

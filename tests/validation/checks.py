@@ -370,7 +370,9 @@ REPORTS = (
                     *IDLE,
                     DEVICE_SIDE,
                     Figure(
-                        "host late: synchronising", Both('SELECT start, "end" FROM late', _SYNC_COPIES), off_by=0.05
+                        "host late: in CUDA calls: synchronising",
+                        Both('SELECT start, "end" FROM late', _SYNC_COPIES),
+                        off_by=0.05,
                     ),
                     _samples("samples in rand_normal", "s.stackDepth = 0 AND n.value = 'rand_normal'"),
                 ],
