@@ -238,7 +238,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
     return HostStory(
         thread=thread,
         tick_ns=trace.tick_ns,
-        how_to_sample=None if trace.source.captured("python") else _SAMPLING[trace.source.kind],
+        how_to_sample=None if trace.source.captured("python") else _SAMPLING.get(trace.source.kind),
         idle=account.idle,
         late=late,
         late_ns_of_others=dict(sorted(others.items(), key=lambda item: -item[1])),
