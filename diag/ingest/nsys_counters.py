@@ -1,6 +1,6 @@
 """GPU metrics and network metrics of an Nsight Systems export, as time series by metric name.
 
-GPU metrics are sampled at a fixed rate, 10 kHz unless told otherwise, from before the session starts: their times may
+GPU metrics are sampled at a fixed rate, 10 kHz unless told otherwise, from before the capture starts: their times may
 be negative. The numbers of metrics differ between chips and versions, only the names mean something. The low byte of a
 type id is PerfWorks' number of the GPU, which TARGET_INFO_GPU maps to the file's own.
 

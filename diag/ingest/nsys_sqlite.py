@@ -170,6 +170,9 @@ class _Import:
         self.capabilities["api"] = calls if nsys.API in self.export else None
         syncs = self._copy(nsys.SYNC, sql.SYNCS)
         self.capabilities["sync"] = syncs if nsys.SYNC in self.export or nsys.API in self.export else None
+        if syncs:
+            for statement in (sql.MAKE_SYNC_CALLS, sql.FIND_SYNC_CALLS, sql.KIND_OF_SYNC_BY_CALL, sql.DROP_SYNC_CALLS):
+                self.db.execute(statement, {"source": self.source_id} if ":source" in statement else ())
         # The table may be there without rows though events were recorded: they must be asked for.
         self.capabilities["cuda_event"] = self._copy(nsys.CUDA_EVENT, sql.CUDA_EVENTS) or None
 

@@ -237,6 +237,34 @@ CUDA_EVENTS = """
        AND typeof({streamId}) = 'integer'
 """
 
+# Up to schema 3.20 the file's own labels of these numbers are wrong: its cudaStreamSynchronize is a "Stream wait sync".
+# The name of the call that synchronised does not lie.
+MAKE_SYNC_CALLS = """
+    CREATE TEMP TABLE sync_call (process_id INTEGER, correlation INTEGER, kind TEXT,
+                                 PRIMARY KEY (process_id, correlation)) WITHOUT ROWID
+"""
+FIND_SYNC_CALLS = """
+    WITH synchronising (name_id, kind) AS MATERIALIZED (
+        SELECT id, CASE WHEN text LIKE '%StreamWaitEvent%' THEN 'stream wait'
+                        WHEN text LIKE '%StreamSynchronize%' THEN 'stream'
+                        WHEN text LIKE '%EventSynchronize%' THEN 'event'
+                        WHEN text LIKE '%CtxSynchronize%' OR text LIKE '%DeviceSynchronize%' THEN 'context' END
+          FROM name
+         WHERE text LIKE '%Synchronize%' OR text LIKE '%StreamWaitEvent%')
+    INSERT OR IGNORE INTO sync_call
+    SELECT t.process_id, a.correlation, s.kind
+      FROM api_call a
+     CROSS JOIN synchronising s ON s.name_id = a.name_id
+     CROSS JOIN thread t ON t.id = a.thread_id
+     WHERE a.source_id = :source AND a.correlation IS NOT NULL AND s.kind IS NOT NULL
+"""
+KIND_OF_SYNC_BY_CALL = """
+    UPDATE sync SET kind = c.kind
+      FROM sync_call c
+     WHERE c.process_id = sync.process_id AND c.correlation = sync.correlation AND sync.source_id = :source
+"""
+DROP_SYNC_CALLS = "DROP TABLE sync_call"
+
 GPU_FACTS = (
     "uuid",
     "name",

@@ -364,7 +364,7 @@ CREATE TABLE counter_series (              -- one metric that was sampled over t
     unit       TEXT                        -- in the tool's words, '%' or 'bytes/ms'; NULL: it does not say
 ) STRICT;
 
-CREATE TABLE counter (                     -- its samples; sampling may start before the session: times may be negative
+CREATE TABLE counter (                     -- its samples; sampling may start before the capture: times may be negative
     series_id  INTEGER NOT NULL,           -- counter_series.id
     time_ns    INTEGER NOT NULL,
     value      REAL NOT NULL               -- holds until the next sample of the series

@@ -86,7 +86,7 @@ def test_labels_are_those_of_the_file(tmp_path: Path) -> None:
 
 def test_unknown_numbers_are_unknown_kinds(tmp_path: Path) -> None:
     export = small().then("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyKind = 99, srcKind = 98")
-    export.then("UPDATE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SET syncType = 97")
+    export.then("UPDATE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SET syncType = 97, correlationId = NULL")
     with imported(export, tmp_path) as case:
         assert rows(case, "SELECT DISTINCT copy_kind, src_memory FROM gpu_op WHERE kind = 'copy'") == [
             ("unknown", None)

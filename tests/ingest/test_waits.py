@@ -152,6 +152,17 @@ def test_a_host_thread_waits_for_what_ends_last(kind: str, stream: int, waited_f
         assert waits(case) == [("sync", waited_for, "synchronise", 1)]
 
 
+@pytest.mark.parametrize("call", ["cudaStreamSynchronize_v3020", "cuStreamSynchronize"])
+def test_the_call_says_what_was_waited_for_where_the_label_is_wrong(call: str, tmp_path: Path) -> None:
+    """Real exports up to schema 3.20 call the synchronisation of a stream a "Stream wait sync"."""
+    export, main, gpu = start()
+    main.launch(gpu, called=0, start=10, end=50, name="forward")
+    gpu.sync("Stream wait sync", 4, 52, main.call(call, 3, 53), streamId=COMPUTE, eventId=0xFFFFFFFF)
+    with imported(export, tmp_path) as case:
+        assert case.value("SELECT kind FROM sync") == "stream"
+        assert waits(case) == [("sync", "forward", call, 1)]
+
+
 def test_a_host_thread_waits_for_an_event(tmp_path: Path) -> None:
     export, main, gpu = start()
     main.launch(gpu, called=0, start=10, end=50, name="forward")
