@@ -20,8 +20,9 @@ from diag.render.escape import markdown_text
 from diag.rules.analysis import analyse
 from diag.rules.finding import Finding
 from diag.rules.report import Report as Told
-from tests.validation import checks
-from tests.validation.checks import Checked, Figure, Report
+from tests.validation import checks, figures
+from tests.validation.checks import Checked, Report
+from tests.validation.figures import Figure
 from tests.validation.originals import (
     COMMON_VIEWS,
     KINETO_VIEWS,
@@ -34,8 +35,8 @@ from tests.validation.originals import (
     original,
 )
 
-_REPEATED = (*checks.IDLE, checks.DEVICE_SIDE, checks.NOT_CAPTURED, *checks.LAUNCH_BOUND, *checks.GRAPHS,
-             *checks.COMMUNICATION)  # fmt: skip
+_REPEATED = (*figures.IDLE, figures.DEVICE_SIDE, figures.NOT_CAPTURED, *figures.LAUNCH_BOUND, *figures.GRAPHS,
+             *figures.COMMUNICATION)  # fmt: skip
 _STATS = "## Agreement with nsys stats"
 _HEAD = """# Findings on real reports, checked by hand
 

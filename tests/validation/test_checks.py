@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.nsys_tool import find_nsys
-from tests.validation.checks import REPORTS, Figure, Report
+from tests.validation.checks import REPORTS, Report
+from tests.validation.figures import Figure
 from tests.validation.originals import original
 from tests.validation.page import figure_of, find, kept, page, told
 
