@@ -59,7 +59,8 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
     with opened as case:
         yield case
         if options.keep:
-            copy_whole(case.path, options.keep, options.finish)
+            with case.unchanged():
+                copy_whole(case.path, options.keep, options.finish)
 
 
 @contextmanager

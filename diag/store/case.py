@@ -195,6 +195,16 @@ class Case:
     # ---- writing -----------------------------------------------------------------------------------------------
 
     @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """While the block runs no other process writes the file, whose bytes may be copied."""
+        self.db.execute("BEGIN")
+        self.db.execute("SELECT 1 FROM source").fetchone()  # only a read takes the lock
+        try:
+            yield
+        finally:
+            self.db.execute("COMMIT")
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything inside is written, or, on any error, nothing. A full disk becomes a StorageError."""
         self.db.execute("BEGIN")

@@ -65,10 +65,13 @@ def copy_whole(source: Path, target: Path, finish: Callable[[Path], None] = lamb
 def _new_part(folder: Path, stack: ExitStack) -> BinaryIO:
     """A new file, held until `stack` ends and then gone; nobody takes it for abandoned, for the folder is locked."""
     with held(folder, exclusive=True):
-        for abandoned in folder.glob(".diag-*.part*"):
+        for abandoned in folder.glob(".diag-*.part"):
             with held(abandoned, exclusive=True, wait=False) as free:
                 if free:
                     abandoned.unlink(missing_ok=True)
+        for beside in folder.glob(".diag-*.part-*"):  # SQLite's journal, which the holder of the part still needs
+            if not beside.with_name(f"{beside.name.partition('.part-')[0]}.part").exists():
+                beside.unlink(missing_ok=True)
         part = folder / f".diag-{secrets.token_hex(8)}.part"
         copy = part.open("xb")
         stack.callback(part.unlink, missing_ok=True)
