@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1 << 16
 
+_WAIT_FOR_WRITERS = "PRAGMA busy_timeout = 60000"
+"""As long as another process stores its report in the case, nobody can read it; SQLite itself would not wait."""
+
 _OUT_OF_MEMORY = re.compile(r"out of memory|malloc|cannot allocate memory|failed to (re)?allocate", re.IGNORECASE)
 """As SQLite, Arrow and nanoarrow say it; ADBC passes on nothing but their words."""
 
@@ -54,6 +57,8 @@ def open_query(path: Path, sql: str, *, mode: str = "ro") -> Iterator[pyarrow.Re
             AdbcConnection(database) as connection,
             AdbcStatement(connection) as statement,
         ):
+            statement.set_sql_query(_WAIT_FOR_WRITERS)
+            statement.execute_update()
             statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
             statement.set_sql_query(sql)
             stream, _ = statement.execute_query()

@@ -25,6 +25,7 @@ from diag.ingest import nsys_report, nsys_tool
 from diag.ingest.nsys_report import Nsys, exported, find_nsys, report_version
 from tests import interruptible
 from tests.builders.nsys_report import MAGIC, fake_nsys, old_report, script
+from tests.ingest.captures import capture_of
 
 NEW_HEADER = MAGIC + b"2024@6@2@25-246234924588v0.\n\x0bLocal (CLI)"
 STREAM_HEADER = b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n\xb7\x15"
@@ -435,14 +436,6 @@ def test_a_real_report_cut_short(nsys: Nsys, reports: Path, workdir: Path, tmp_p
     assert list(workdir.iterdir()) == []
 
 
-def profile(program: Path, folder: Path, command: list[str | Path]) -> None:
-    options = ["--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none", f"--output={folder / 'run'}"]
-    result = subprocess.run(
-        [program, "profile", *options, *command], check=False, capture_output=True, text=True, timeout=120
-    )
-    assert list(folder.iterdir()), result.stdout + result.stderr
-
-
 @pytest.fixture(scope="module")
 def annotated(nsys: Nsys, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program with seven NVTX ranges, built against the headers that nsys ships."""
@@ -463,9 +456,7 @@ def annotated(nsys: Nsys, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_capture_of_our_own(nsys: Nsys, workdir: Path, tmp_path: Path) -> None:
     folder = tmp_path / "capture"
-    folder.mkdir()
-    profile(nsys.path, folder, [sys.executable, "-c", "import time; time.sleep(0.05)"])
-    (capture,) = folder.glob("run.*")
+    capture = capture_of(nsys.path, folder, [sys.executable, "-c", "import time; time.sleep(0.05)"])
     before = state(folder)
     assert report_version(capture) == ".".join(map(str, nsys.version))
     assert rows(exported(capture, workdir))["OSRT_API"] > 0
@@ -488,9 +479,7 @@ def without_importer(nsys: Nsys, tmp_path: Path) -> Iterator[Path]:
 
 def test_a_real_stream(nsys: Nsys, without_importer: Path, annotated: Path, workdir: Path, tmp_path: Path) -> None:
     folder = tmp_path / "capture"
-    folder.mkdir()
-    profile(without_importer, folder, [annotated])
-    (capture,) = folder.iterdir()
+    capture = capture_of(without_importer, folder, [annotated])
     assert capture.suffix == ".qdstrm"
     assert report_version(capture) == ".".join(map(str, nsys.version))
     before = state(folder)
