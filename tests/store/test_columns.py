@@ -27,7 +27,8 @@ def test_reading_waits_for_who_writes(tmp_path: Path) -> None:
     pipe = subprocess.PIPE
     # Another process: SQLite's locks are those of processes.
     with subprocess.Popen([sys.executable, "-c", WRITER, path], stdin=pipe, stdout=pipe, text=True) as writer:
-        assert writer.stdout and writer.stdin
+        assert writer.stdout
+        assert writer.stdin
         assert writer.stdout.readline() == "writing\n"
         threading.Timer(0.3, writer.stdin.close).start()
         assert arrays(path, "SELECT 7 AS seven", {"seven": "i8"})["seven"].tolist() == [7]
