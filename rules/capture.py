@@ -10,7 +10,7 @@ import numpy as np
 from diag.model import units
 from diag.rules import pacing, queries
 from diag.rules.engine import device_rule, source_rule, subject_of
-from diag.rules.finding import Answer, Clear, Evidence, Finding, Subject
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
@@ -51,6 +51,49 @@ def lost_events(trace: Trace, limits: Limits) -> Iterator[Answer]:
         evidence=[Evidence("messages", len(kinds), "count", "diagnostics that speak of lost events", _MESSAGES_SQL)],
         refute="Capture again with a shorter duration: if the message is gone and the figures stay, nothing was lost.",
         next=["Capture a shorter stretch or fewer kinds of events."],
+    )
+
+
+@source_rule("capture.unread")
+def unread_events(trace: Trace, limits: Limits) -> Iterator[Answer]:
+    """What the report holds and diag could not read.
+
+    Asks      Was every event that the report declares read, and every field of it understood?
+    Decides   Declared events, less those read and those of a class that is not understood, are lost: fires for any.
+              Classes and fields that are not understood cannot be told, and are counted. Exports do not say.
+    Matters   An event that was not read looks as if it had not happened.
+    Do        Copy the file again; or let nsys read it (--with-nsys-export), which understands more.
+    Refute    The report of `--with-nsys-export` has the same figures: then nothing that matters was missing.
+    """
+    source = trace.source
+    if source.events_declared is None or source.events_read is None:
+        return
+    rows = trace.case.rows(_UNREAD, (source.id,))
+    n_of_unknown_classes = sum(row["count"] for row in rows if "." not in row["what"])
+    n_lost = source.events_declared - source.events_read - n_of_unknown_classes
+    subject = Subject(source.id)
+    if n_lost > 0:
+        yield _lost_in_file(subject, n_lost, source.events_declared)
+    if rows:
+        most = ", ".join(f"{row['what']} in {units.count(row['count'], 'event')}" for row in rows[:_MOST_UNREAD])
+        more = f" and {len(rows) - _MOST_UNREAD} more (table unread)" if len(rows) > _MOST_UNREAD else ""
+        yield CannotTell(subject, f"the report holds classes and fields that diag does not understand: {most}{more}")
+    elif n_lost <= 0:
+        yield Clear(subject)
+
+
+def _lost_in_file(subject: Subject, n_lost: int, n_declared: int) -> Finding:
+    return Finding(
+        title="Events of the report are lost",
+        claim=f"{n_lost:,} of the {n_declared:,} events that the report declares could not be read: the file is cut "
+        "short or damaged. Counts and times are lower bounds, and idle time is an upper bound.",
+        subject=subject,
+        level="info",
+        confidence="low",
+        counterfactual="Nothing would be won; the figures would be whole.",
+        evidence=[Evidence("lost events", n_lost, "count", "declared - read - of classes not understood", _EVENTS_SQL)],
+        refute="Copy the file again from where it was made: if the figures stay, nothing that matters was lost.",
+        next=["Copy the report again, and compare its size and checksum with the original's."],
     )
 
 
@@ -215,5 +258,8 @@ def _by_kind(trace: Trace, device: DeviceTimeline, overhead: Overhead, sql: str)
             yield Evidence(f"profiler: {name}", time.measure_ns, "ns", "union of these rows, cut to the window", sql)
 
 
+_MOST_UNREAD = 5
+_UNREAD = "SELECT what, count FROM unread WHERE source_id = ? ORDER BY count DESC, what"
+_EVENTS_SQL = "SELECT path, events_declared, events_read FROM source"
 _MESSAGES = "SELECT text FROM diagnostic WHERE source_id = ? AND severity IN ('warning', 'error') ORDER BY rowid"
 _MESSAGES_SQL = "SELECT severity, text FROM diagnostic WHERE severity IN ('warning', 'error')"

@@ -64,6 +64,9 @@ def export(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
+    with_nsys_export: Annotated[
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+    ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
     ] = None,
@@ -102,7 +105,7 @@ def export(
     else:
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
-    options = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
+    options = ImportOptions(use_cache=not no_cache, bounds=bounds, with_nsys_export=with_nsys_export, note=note)
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
         if is_trace:

@@ -74,6 +74,9 @@ def report(
     thresholds: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
     ] = None,
+    with_nsys_export: Annotated[
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+    ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
     ] = None,
@@ -112,6 +115,7 @@ def report(
             finish=lambda kept: keep_only(kept, options),
             use_cache=not no_cache,
             bounds=bounds,
+            with_nsys_export=with_nsys_export,
             note=note,
         )
         with opened(inputs, imports, status) as case:

@@ -14,8 +14,8 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> It
     """All checks of this machine; the arguments say what standard output is like."""
     nsys = find_nsys()
     yield formats.exports()
-    yield formats.reports(nsys, os.environ)
-    yield formats.streams(nsys)
+    yield formats.reports()
+    yield formats.streams(nsys, os.environ)
     yield formats.kineto()
     yield formats.cases()
     yield machine.python()

@@ -12,6 +12,8 @@ from diag.errors import DiagError, InputError, ToolMissing
 from diag.ingest import nsys_report, nsys_tables
 from diag.ingest.detect import UnknownKind, detect
 from diag.ingest.inputs import NothingToRead, find_inputs, kinds
+from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.version import report_version
 from diag.ingest.settled import companions
 from diag.model import units
 from diag.store.case import Case
@@ -24,6 +26,7 @@ KINDS = {
     "kineto": "a PyTorch profiler trace",
     "nsys-sqlite": "an Nsight Systems export",
     "nsys-report": "an Nsight Systems report",
+    "nsys-stream": "a stream of Nsight Systems, which was never made a report",
 }
 
 
@@ -50,16 +53,22 @@ def _of_folder(folder: Path) -> str:
 def _readable(path: Path, kind: str) -> str:
     """How it will be read. Raises DiagError when it cannot be."""
     if kind == "nsys-report":
-        nsys = nsys_report.capable_nsys(path)
-        written_by = nsys_report.report_version(path)
-        author = f"written by {written_by}, " if written_by else ""
-        return f"{author}read by nsys {nsys.release}"
+        with Container(path) as report:
+            losses = f", damaged: {'; '.join(report.losses)}" if report.losses else ""
+            return f"{_author(path)}{units.count(report.n_events, 'event')}{losses}"
+    if kind == "nsys-stream":
+        return f"{_author(path)}read by nsys {nsys_report.capable_nsys(path).release}"
     if kind == "case":
         with Case.open(path, "immutable") as case:
             return f"{units.count(len(case.sources), 'source')}"
     if kind == "nsys-sqlite":
         return _export(path)
     return "its beginning is as it should be, and nothing else was looked at"
+
+
+def _author(path: Path) -> str:
+    written_by = report_version(path)
+    return f"written by {written_by}, " if written_by else ""
 
 
 def _export(path: Path) -> str:

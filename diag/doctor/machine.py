@@ -17,7 +17,17 @@ from diag.errors import DiagError
 from diag.model import units
 from diag.store.cache import Cache
 
-CORE = ("adbc-driver-manager", "adbc-driver-sqlite", "msgspec", "numpy", "pandas", "pyarrow", "typer")
+CORE = (
+    "adbc-driver-manager",
+    "adbc-driver-sqlite",
+    "lz4",
+    "msgspec",
+    "numpy",
+    "pandas",
+    "protobuf",
+    "pyarrow",
+    "typer",
+)
 """What the core asks for; a test compares it with pyproject.toml, which an installation does not hold."""
 
 OLDEST_PYTHON = (3, 11)

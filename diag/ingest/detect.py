@@ -9,6 +9,8 @@ from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
+from diag.ingest.nsys_rep.sections import MAGIC
+from diag.ingest.nsys_rep.version import STREAM_MAGIC
 from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10
@@ -25,7 +27,6 @@ _OTHER_KINDS = {
         bytes((0x80, protocol)): "a Python pickle, which diag never loads because loading one can run code"
         for protocol in range(2, 6)
     },
-    b"NVIDIA Tegra Profiler Report ": "an Nsight Systems report by its content; rename it so that it ends in .nsys-rep",
     b"PK\x03\x04": "a zip archive; unpack it and pass the files inside",
     b"(\xb5/\xfd": "compressed with zstd; decompress it with: unzstd FILE",
 }
@@ -40,14 +41,16 @@ class UnknownKind(InputError):
 
 
 def detect(path: Path) -> str:
-    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report' or 'kineto'.
+    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report', 'nsys-stream' or 'kineto'.
 
     Raises InputError, saying what the file is and what to do, for anything else.
     """
     head = read_head(path)
     if head.startswith(_SQLITE):
         return "case" if is_case(head) else "nsys-sqlite"
-    if path.suffix.lower() in nsys_report.SUFFIXES:
+    if head.startswith(STREAM_MAGIC) or path.suffix.lower() == nsys_report.STREAM:
+        return "nsys-stream"
+    if head.startswith(MAGIC) or path.suffix.lower() in nsys_report.SUFFIXES:
         return "nsys-report"
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):

@@ -15,6 +15,7 @@ from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
+from diag.ingest.nsys_rep.convert import write_export
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, identity
@@ -34,6 +35,8 @@ class ImportOptions:
     """Where the user wants the case (-o)."""
     use_cache: bool = True
     bounds: Bounds = field(default_factory=Bounds)
+    with_nsys_export: bool = False
+    """Whether an installed nsys exports the reports, instead of diag reading them itself."""
     note: Progress = silent
     """Hears, one sentence at a time, what of a folder is read and what is not."""
     finish: Callable[[Path], None] = lambda _: None
@@ -78,11 +81,12 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
 def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progress: Progress) -> Iterator[Case]:
     digests = _digests(inputs, cache)
     inputs = _distinct(inputs, digests, options.note)
-    place = cache.path_of((item.path, digests[item.path]) for item in inputs)
+    reader = ("nsys export",) if options.with_nsys_export else ()
+    place = cache.path_of((item.path, (*digests[item.path], *reader)) for item in inputs)
     with work_folder(cache.folder) as folder:
 
         def make() -> Path:
-            return _import(inputs, digests, folder, options.bounds, progress)
+            return _import(inputs, digests, folder, options, progress)
 
         with cache.kept(place, make) as path:
             mode: Mode = "rw" if os.access(path, os.W_OK) else "ro"
@@ -101,7 +105,7 @@ def _passing(inputs: Sequence[Input], options: ImportOptions, progress: Progress
     inputs = _distinct(inputs, digests, options.note)
     with (
         work_folder(None) as folder,
-        Case.open(_import(inputs, digests, folder, options.bounds, progress), "rw") as case,
+        Case.open(_import(inputs, digests, folder, options, progress), "rw") as case,
     ):
         yield case
 
@@ -161,14 +165,16 @@ def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list
     return list(first.values())
 
 
-def _import(inputs: Sequence[Input], digests: Digests, folder: Path, bounds: Bounds, progress: Progress) -> Path:
+def _import(
+    inputs: Sequence[Input], digests: Digests, folder: Path, options: ImportOptions, progress: Progress
+) -> Path:
     target = folder / "new.diag"
     with Case.create(target) as case:
         for item in inputs:
             progress(f"reading {item.path.name}")
             before = identity(item.path)
-            data, kind = _readable(item, folder, progress)
-            _read(_input_file(item, data, kind, digests[item.path][0]), case, bounds, progress)
+            data, kind = _readable(item, folder, options, progress)
+            _read(_input_file(item, data, kind, digests[item.path][0]), case, options.bounds, progress)
             if identity(item.path) != before:
                 raise InputError(f"{item.path} changed while it was read. Wait until it is written, then try again.")
         if len(inputs) > 1:
@@ -176,10 +182,14 @@ def _import(inputs: Sequence[Input], digests: Digests, folder: Path, bounds: Bou
     return target
 
 
-def _readable(item: Input, folder: Path, progress: Progress) -> tuple[Path, str]:
+def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
     """The file that a reader can open in place of the input, and its kind."""
-    if item.kind == "nsys-report":
+    if item.kind == "nsys-stream" or (item.kind == "nsys-report" and options.with_nsys_export):
         return nsys_report.exported(item.path, folder, progress=progress), "nsys-sqlite"
+    if item.kind == "nsys-report":
+        export = folder / nsys_report.export_name(item.path)
+        write_export(item.path, export, progress)
+        return export, "nsys-sqlite"
     if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
         return settled_copy(item.path, beside, folder), item.kind
     return item.path, item.kind

@@ -85,7 +85,12 @@ def kinds(inputs: Sequence[Input]) -> str:
     return ", ".join(count(numbers[kind], name) for kind, name in _NAMES.items() if numbers[kind])
 
 
-_NAMES = {"kineto": "PyTorch trace", "nsys-sqlite": "Nsight Systems export", "nsys-report": "Nsight Systems report"}
+_NAMES = {
+    "kineto": "PyTorch trace",
+    "nsys-sqlite": "Nsight Systems export",
+    "nsys-report": "Nsight Systems report",
+    "nsys-stream": "Nsight Systems stream",
+}
 
 
 def _files(folder: Path, note: Progress) -> Iterator[Path]:

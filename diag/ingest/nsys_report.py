@@ -1,7 +1,6 @@
 """Open Nsight Systems' native files by having an installed nsys export them to SQLite.
 
-Their container is not documented; only its first line and its trailer are read here, to say in advance which version
-of nsys a file needs.
+Reports are read without it (`nsys_rep`); this way stays for streams (.qdstrm), and as a check (--with-nsys-export).
 """
 
 from __future__ import annotations
@@ -11,32 +10,22 @@ import os
 import re
 import shlex
 import shutil
-import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
+from diag.ingest.nsys_rep.sections import MAGIC
+from diag.ingest.nsys_rep.version import report_version
 from diag.ingest.nsys_tool import NAMED_BY, Nsys, find_nsys, parse_version, release, run
 
-__all__ = ["SUFFIXES", "Nsys", "capable_nsys", "exported", "find_nsys", "report_version"]
+__all__ = ["STREAM", "SUFFIXES", "Nsys", "capable_nsys", "exported", "find_nsys"]
 
-SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
-
-_STREAM = ".qdstrm"
-_REPORT_MAGIC = b"NVIDIA Tegra Profiler Report "
-_STREAM_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream "
+STREAM = ".qdstrm"
+SUFFIXES = (".nsys-rep", ".qdrep", STREAM)
 _SQLITE_MAGIC = b"SQLite format 3\x00"
-_VERSION = re.compile(rb"\d{4}(?:[.@]\d{1,9}){2,4}")
-_HEADER_BYTES = 128
-_TRAILER = struct.Struct("<Q8s")
-_TRAILER_MARK = b"U3w[END]"
-_SECTION_LIMIT_BYTES = 1 << 20
-# Fields of the section "UI Data" that hold a version, as seen in files of 2021.1 to 2024.6; all agreed in each of them.
-_VERSION_FIELDS = (6, 7, 21)
 _FIRST_TO_WRITE_NSYS_REP = (2021, 4)
 
 
@@ -70,22 +59,9 @@ def exported(
             private = Path(folder, "input" + path.suffix.lower())
             shutil.copyfile(path, private)
             report = _import(job, private) if _is_stream(path) else private
-            return _export(job, report).replace(workdir / _export_name(path))
+            return _export(job, report).replace(workdir / export_name(path))
     except OSError as error:
         raise StorageError(f"Cannot export {path.name} into {workdir}: {error.strerror or error}.") from error
-
-
-def report_version(path: Path) -> str | None:
-    """Version of the nsys that wrote the file, for example `2024.6.2.25`; None when it cannot be read.
-
-    It stands in the first line of newer reports and of .qdstrm files; older reports have it in the section
-    "UI Data" near their end. Reads at most 2 MiB, whatever the file says about its own size.
-    """
-    try:
-        with path.open("rb") as file:
-            return _version_in_header(file.read(_HEADER_BYTES)) or _version_in_trailer(file)
-    except (OSError, ValueError, IndexError, struct.error):
-        return None
 
 
 def _check_input(path: Path) -> None:
@@ -95,19 +71,19 @@ def _check_input(path: Path) -> None:
         raise InputError(f"{path} does not exist or is not a file.")
     try:
         with path.open("rb") as file:
-            magic = file.read(len(_REPORT_MAGIC))
+            magic = file.read(len(MAGIC))
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     # Streams of old versions are not known well enough to turn one away by its first bytes.
-    if not magic or (magic != _REPORT_MAGIC and not _is_stream(path)):
+    if not magic or (magic != MAGIC and not _is_stream(path)):
         raise InputError(f"{path.name} does not begin like an Nsight Systems report; it may be empty or damaged.")
 
 
 def _is_stream(path: Path) -> bool:
-    return path.suffix.lower() == _STREAM
+    return path.suffix.lower() == STREAM
 
 
-def _export_name(path: Path) -> str:
+def export_name(path: Path) -> str:
     """Differs for two reports of the same name in two folders: `report1` is what nsys calls everything."""
     return f"{path.stem}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:8]}.sqlite"
 
@@ -155,7 +131,7 @@ def _import(job: _Job, stream: Path) -> Path:
     """The report that QdstrmImporter makes of a .qdstrm."""
     assert job.nsys.importer is not None
     report = stream.with_name("imported" + (".nsys-rep" if job.nsys.version >= _FIRST_TO_WRITE_NSYS_REP else ".qdrep"))
-    _convert(job, [job.nsys.importer, "--input-file", stream, "--output-file", report], report, _REPORT_MAGIC)
+    _convert(job, [job.nsys.importer, "--input-file", stream, "--output-file", report], report, MAGIC)
     return report
 
 
@@ -206,77 +182,3 @@ def _begins_with(path: Path, magic: bytes) -> bool:
             return file.read(len(magic)) == magic
     except FileNotFoundError:
         return False
-
-
-# -- the file's own version
-
-
-def _version_in_header(header: bytes) -> str | None:
-    for magic in (_REPORT_MAGIC, _STREAM_MAGIC):
-        if header.startswith(magic):
-            return _version(header[len(magic) :])
-    return None
-
-
-def _version(text: bytes) -> str | None:
-    match = _VERSION.match(text)
-    return match[0].decode("ascii").replace("@", ".") if match else None
-
-
-def _version_in_trailer(file: BinaryIO) -> str | None:
-    fields = dict(_fields(_section(file, b"UI Data")))
-    texts = (fields.get(number) for number in _VERSION_FIELDS)
-    return next((found for text in texts if isinstance(text, bytes) and (found := _version(text))), None)
-
-
-def _section(file: BinaryIO, name: bytes) -> bytes:
-    """One section of a report. Raises ValueError when the trailer or its table is damaged."""
-    end = file.seek(0, os.SEEK_END) - _TRAILER.size
-    table_at, mark = _TRAILER.unpack(_read(file, end, _TRAILER.size, end + _TRAILER.size))
-    if mark != _TRAILER_MARK:
-        raise ValueError("no trailer")
-    for number, row in _fields(_read(file, table_at, end - table_at, end)):
-        entry = dict(_fields(row)) if number == 1 and isinstance(row, bytes) else {}
-        offset, length = entry.get(2), entry.get(3)
-        if entry.get(1) == name and isinstance(offset, int) and isinstance(length, int):
-            return _read(file, offset, length, end)
-    raise ValueError("no such section")
-
-
-def _read(file: BinaryIO, offset: int, length: int, end: int) -> bytes:
-    if offset < 0 or not 0 <= length <= _SECTION_LIMIT_BYTES or offset + length > end:
-        raise ValueError("outside of the file")
-    file.seek(offset)
-    return file.read(length)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field of a protobuf message; fixed-width ones as bytes."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        wire = key & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-            continue
-        if wire == 2:
-            length, at = _varint(message, at)
-        elif wire in (1, 5):
-            length = 8 if wire == 1 else 4
-        else:
-            raise ValueError("unknown wire type")
-        if at + length > len(message):
-            raise ValueError("field runs past its message")
-        yield key >> 3, message[at : at + length]
-        at += length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for index in range(10):
-        byte = data[at + index]
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value, at + index + 1
-    raise ValueError("number too long")

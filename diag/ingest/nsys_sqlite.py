@@ -34,7 +34,7 @@ def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
     db = case.db
     try:
         export = Export.probe(db)
-        if not any(table in export for table in nsys.EVENT_TABLES):
+        if not any(table in export for table in (*nsys.EVENT_TABLES, nsys.READING)):
             raise InputError(
                 f"{file.path} is an SQLite database, but not an Nsight Systems export: it has none of the tables "
                 f"{nsys.KERNEL}, {nsys.NVTX}, {nsys.OS_CALL}. Make one with: nsys export --type sqlite REPORT"
@@ -90,6 +90,7 @@ class _Import:
         self.source_id = add_source(self.export, self.file, self.case)
         with IdMaps(self.export, self.case, self.source_id) as maps:
             self.capabilities["mps_server"] = maps.n_mps_servers or None
+            self._copy_account_of_reading()
             self._copy_events(metadata(self.export, "META_DATA_CAPTURE"))
         self.capabilities |= {"operator": None, "python": None, "annotation": None, "shapes": None}
         self.case.finish_source(self.source_id, self.capabilities, self.notes)
@@ -114,6 +115,15 @@ class _Import:
         collectives.link(self.case, self.source_id)
         communication = "SELECT COUNT(*) FROM collective WHERE source_id = ?"
         self.capabilities["collective"] = self.case.value(communication, (self.source_id,)) or None
+
+    def _copy_account_of_reading(self) -> None:
+        if nsys.READING in self.export:
+            self._run(sql.EVENTS_READ, nsys.READING)
+            self.notes += [
+                f"The report is damaged: {as_text(losses)}." for (losses,) in self.export.rows(nsys.READING, sql.LOSSES)
+            ]
+        if nsys.UNREAD in self.export:
+            self._run(sql.UNREAD, nsys.UNREAD)
 
     def _copy(self, table: str, statement: str, *, wanted: str = "TRUE", **parts: str) -> int:
         """Runs a bulk INSERT ... SELECT and returns how many rows it took; what it left out of the wanted is noted."""

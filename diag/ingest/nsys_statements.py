@@ -36,6 +36,18 @@ SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
+# What diag's own reader of reports says of its work; exports by nsys have no such tables.
+EVENTS_READ = """
+    UPDATE source SET (events_declared, events_read, is_cut) =
+           (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), {losses} <> '' FROM src.{table} t)
+     WHERE id = :source
+"""
+LOSSES = "SELECT CAST({losses} AS BLOB) FROM src.{table} t WHERE {losses} <> ''"
+UNREAD = """
+    INSERT INTO unread (source_id, what, count)
+    SELECT :source, CAST({what} AS TEXT), CAST({count} AS INTEGER) FROM src.{table} t
+"""
+
 KERNELS = """
     INSERT INTO gpu_op (
         source_id, process_id, device, context, green_context, stream, kind, start_ns, end_ns, name_id, short_name_id,

@@ -42,6 +42,8 @@ DIAGNOSTIC = "DIAGNOSTIC_EVENT"
 GPU_METRICS = "GPU_METRICS"
 NETWORK_METRICS = ("NET_NIC_METRIC", "NET_IB_SWITCH_METRIC")
 STRINGS = "StringIds"
+READING = "DIAG_READING"  # these two: of diag's own reader of reports
+UNREAD = "DIAG_UNREAD"
 
 GRAPH_MODE = "CUDA_GRAPH_TRACE_OPTIONS:MODE"  # an option of the capture, after the process that it is about
 

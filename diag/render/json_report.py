@@ -63,6 +63,8 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "clock_offset_ns": source.clock_offset_ns,
         "clock_error_ns": source.clock_error_ns,
         "joined_to": source.joined_to,
+        "events_declared": source.events_declared,
+        "events_read": source.events_read,
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,
     }

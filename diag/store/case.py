@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
@@ -51,6 +51,8 @@ class Source:
     clock_error_ns: int | None = None
     joined_to: int | None = None
     is_cut: int = 0  # 1: the file ends before its events do
+    events_declared: int | None = None
+    events_read: int | None = None
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

@@ -20,6 +20,8 @@ CREATE TABLE source (
     clock_error_ns      INTEGER,           -- of the offset, against the source that this one is joined to
     joined_to           INTEGER REFERENCES source (id),  -- source of the same process that gives the axis; NULL: none
     is_cut              INTEGER NOT NULL DEFAULT 0,  -- the file ends before its events do
+    events_declared     INTEGER,           -- that the file says it holds; NULL when it does not say
+    events_read         INTEGER,           -- of them; the others are lost, or of a class in `unread`
     time_resolution_ns  INTEGER NOT NULL,  -- one tick of the source; nothing is claimed below two of them
     capture_start_ns    INTEGER,           -- what the tool says it recorded; NULL when it does not say
     capture_end_ns      INTEGER,
@@ -30,6 +32,12 @@ CREATE TABLE source (
 CREATE TABLE source_note (                 -- what was lost, guessed or left out while reading
     source_id   INTEGER NOT NULL REFERENCES source (id),
     text        TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE unread (                      -- what the file holds and nobody understands yet
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    what        TEXT NOT NULL,             -- numbers of an event's class and of the fields inside: '115', '107.101.36'
+    count       INTEGER NOT NULL           -- of events that have it
 ) STRICT;
 
 CREATE TABLE name (                        -- dictionary of kernel, API, range, symbol and module names

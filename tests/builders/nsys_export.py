@@ -64,6 +64,12 @@ class NsysExport:
         level = self.code("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", severity)
         self.insert("DIAGNOSTIC_EVENT", timestamp=at, severity=level, text=text)
 
+    def read_from_report(self, declared: int, read: int, losses: str = "", unread: Mapping[str, int] = {}) -> None:
+        """As if diag had made this export from a report; `unread` are events by what of them is not understood."""
+        self.insert("DIAG_READING", declared=declared, read=read, losses=losses)
+        for what, count in unread.items():
+            self.insert("DIAG_UNREAD", what=what, count=count)
+
     def gpu_metric(self, name: str, samples: Mapping[int, int], gpu: int = 0) -> None:
         """Values of a GPU metric by their times. `gpu` is PerfWorks' number of the device."""
         type_id = _GPU_METRICS_TYPE | gpu

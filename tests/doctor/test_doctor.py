@@ -19,20 +19,13 @@ ROOT = Path(__file__).parents[2]
 NSYS = Nsys(Path("/opt/nsys"), (2024, 6, 2, 225), Path("/opt/QdstrmImporter"))
 
 
-def test_native_reports_need_an_nsys() -> None:
-    here = formats.reports(NSYS, {})
-    assert (here.state, "2024.6.2 at /opt/nsys" in here.said) == ("ok", True)
-    absent = formats.reports(None, {})
-    assert absent.state == "missing"
-    assert "nsys export --type sqlite" in str(absent.fix)
-    named = formats.reports(None, {"DIAG_NSYS": "/nowhere"})
-    assert (named.state, "/nowhere" in named.said) == ("missing", True)
-
-
 def test_streams_need_the_importer() -> None:
-    assert formats.streams(NSYS).state == "ok"
-    assert formats.streams(Nsys(Path("/opt/nsys"), (2024, 6), None)).state == "missing"
-    assert formats.streams(None).state == "missing"
+    assert formats.streams(NSYS, {}).state == "ok"
+    assert formats.streams(Nsys(Path("/opt/nsys"), (2024, 6), None), {}).state == "missing"
+    absent = formats.streams(None, {})
+    assert (absent.state, "QdstrmImporter" in str(absent.fix)) == ("missing", True)
+    named = formats.streams(None, {"DIAG_NSYS": "/nowhere"})
+    assert (named.state, "/nowhere" in named.said) == ("missing", True)
 
 
 def test_an_old_sqlite_or_python_or_a_missing_package_breaks_the_core() -> None:

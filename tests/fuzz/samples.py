@@ -59,6 +59,7 @@ def nsys_export(schema: str = "3.25") -> NsysExport:
     export.insert_stack("OSRT_CALLCHAINS", 1, "read", "main")
     export.insert_stack("OSRT_CALLCHAINS", 2, "take_gil", "worker")
     export.diagnostic("Warning", "some events were lost")
+    export.read_from_report(declared=1000, read=990, losses="its end is missing", unread={"115": 7, "102.14": 3})
     _sample_metrics(export)
     return export
 

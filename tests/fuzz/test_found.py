@@ -81,7 +81,7 @@ def test_a_case_without_described_devices_is_whole(tmp_path: Path) -> None:
 def test_ranges_may_nest_or_cross_in_any_number(tmp_path: Path) -> None:
     """Each launch inside as many ranges of one name, and ranges of which each crosses all others."""
     n = 20_000
-    began = time.monotonic()
+    began = time.process_time()
     scene = Scene()
     for _ in range(n):
         scene.main.range("r", 1_000, 3_000)
@@ -91,4 +91,4 @@ def test_ranges_may_nest_or_cross_in_any_number(tmp_path: Path) -> None:
     assert (row.count, row.gpu_ns) == (n, 1_000)
     starts = np.arange(10 * n)
     assert (nesting.parents(starts, starts + 10 * n) == -1).all()
-    assert time.monotonic() - began < contract.SECONDS
+    assert time.process_time() - began < contract.SECONDS

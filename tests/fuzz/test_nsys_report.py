@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diag.ingest.nsys_report import report_version
+from diag.ingest.nsys_rep.version import report_version
 from tests.builders.nsys_report import fake_nsys, old_report
 from tests.fuzz import byte_mutations, contract, database_mutations, samples
 from tests.fuzz.seeds import chance_of, every_seed

@@ -22,7 +22,8 @@ import pytest
 
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
 from diag.ingest import nsys_report, nsys_tool
-from diag.ingest.nsys_report import Nsys, exported, find_nsys, report_version
+from diag.ingest.nsys_rep.version import report_version
+from diag.ingest.nsys_report import Nsys, exported, find_nsys
 from tests import interruptible
 from tests.builders.nsys_report import MAGIC, fake_nsys, old_report, script
 from tests.ingest.captures import capture_of
@@ -490,4 +491,4 @@ def test_a_real_stream(nsys: Nsys, without_importer: Path, annotated: Path, work
 
 
 def test_the_public_names() -> None:
-    assert {"exported", "find_nsys", "report_version", "Nsys"} <= set(nsys_report.__all__)
+    assert {"exported", "find_nsys", "Nsys"} <= set(nsys_report.__all__)

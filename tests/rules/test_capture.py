@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from diag.rules.finding import CannotTell, Clear, Finding
@@ -13,6 +15,12 @@ from tests.rules.scenes import Scene, fed, starved, too_short
 def with_message(severity: str, text: str) -> NsysExport:
     scene = fed()
     scene.export.diagnostic(severity, text)
+    return scene.export
+
+
+def of_report(declared: int, read: int, losses: str = "", unread: Mapping[str, int] = {}) -> NsysExport:
+    scene = fed()
+    scene.export.read_from_report(declared, read, losses, unread)
     return scene.export
 
 
@@ -61,6 +69,11 @@ CASES = {
         clear=lambda: with_message("Warning", "CPU IP/backtrace sampling not supported, disabling."),
         untold=lambda: fed().export,
     ),
+    "capture.unread": ThreeCases(
+        fires=lambda: of_report(declared=100, read=60, losses="its end is missing"),
+        clear=lambda: of_report(declared=100, read=100),
+        untold=lambda: of_report(declared=100, read=97, unread={"115": 3, "107.101.36": 19}),
+    ),
     "capture.coverage": ThreeCases(
         fires=lambda: with_unseen_launches(5),
         clear=lambda: with_unseen_launches(1),
@@ -77,6 +90,21 @@ CASES = {
         untold=lambda: replaying(n_unseen=3).drop("CUPTI_ACTIVITY_KIND_RUNTIME"),
     ),
 }
+
+
+def test_events_that_a_damaged_report_lost_are_counted(ask: Ask) -> None:
+    finding = only_finding(ask("capture.unread", of_report(declared=100, read=60, losses="x", unread={"115": 30})))
+    assert figures(finding)["lost events"] == 10
+
+
+def test_what_is_not_understood_is_named_and_counted(ask: Ask) -> None:
+    (answer,) = ask("capture.unread", of_report(declared=100, read=70, unread={"115": 30, "107.4": 1}))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.endswith("115 in 30 events, 107.4 in 1 event")
+
+
+def test_an_export_by_nsys_is_not_asked_what_the_report_held(ask: Ask) -> None:
+    assert ask("capture.unread", fed().export) == []
 
 
 @pytest.mark.parametrize(

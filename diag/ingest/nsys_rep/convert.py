@@ -14,7 +14,7 @@ from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
 
 
 def write_export(report: Path, export: Path, progress: Progress = silent) -> None:
-    """Writes a new SQLite file at `export`. Raises InputError when the report holds no events that can be read."""
+    """Writes a new SQLite file at `export`. Raises InputError when not even the header of the events can be read."""
     with Container(report) as container, ExportWriter(export) as writer:
         for table, rows in _rows(container, progress):
             writer.add(table, rows)
