@@ -11,11 +11,15 @@ from diag.ingest.input_file import Progress, silent
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
+from diag.store.sqlite_errors import reported
 
 
 def write_export(report: Path, export: Path, progress: Progress = silent) -> None:
-    """Writes a new SQLite file at `export`. Raises InputError when not even the header of the events can be read."""
-    with Container(report) as container, ExportWriter(export) as writer:
+    """Writes a new SQLite file at `export`.
+
+    Raises InputError when not even the header of the events can be read, and StorageError when the disk is full.
+    """
+    with Container(report) as container, reported(export), ExportWriter(export) as writer:
         for table, rows in _rows(container, progress):
             writer.add(table, rows)
 

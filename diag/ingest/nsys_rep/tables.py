@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from diag.store.columns import sqlite_uri
+from diag.store.sqlite_errors import let_signals_in
 
 Row = tuple[Any, ...]
 
@@ -55,6 +56,7 @@ class ExportWriter:
         self._tables: set[str] = set()
 
     def __enter__(self) -> Self:
+        let_signals_in(self._db)
         # The file is made anew if anything goes wrong: neither journal nor waiting for the disk is of use.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
