@@ -1,0 +1,49 @@
+"""From a report to the SQLite export that `nsys export` would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+
+from diag.ingest.input_file import Progress, silent
+from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
+
+
+def write_export(report: Path, export: Path, progress: Progress = silent) -> None:
+    """Writes a new SQLite file at `export`. Raises InputError when the report holds no events that can be read."""
+    with Container(report) as container, ExportWriter(export) as writer:
+        for table, rows in _rows(container, progress):
+            writer.add(table, rows)
+
+
+def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
+    decoder = EventDecoder(event_readers())
+    yield from _event_rows(container, decoder, progress)
+    yield from described_rows(container)
+    yield STRINGS, list(enumerate(container.strings))
+    yield UNREAD, sorted(decoder.unread.items())
+    yield READING, [(container.n_events, decoder.n_read, "; ".join(container.losses))]
+
+
+def _event_rows(container: Container, decoder: EventDecoder, progress: Progress) -> Iterator[Rows]:
+    try:
+        for block in container.blocks():
+            yield from decoder.rows(block)
+            progress(f"{container.path.name}: {decoder.n_events:,} of {container.n_events:,} events")
+    except DecodeError:
+        container.losses.append(f"the events behind the first {decoder.n_events:,} cannot be decoded")
+    yield from decoder.rest()
+
+
+def event_readers() -> list[EventReader]:
+    """One for each class of events that is understood, new for every report."""
+    return []
+
+
+def described_rows(container: Container) -> Iterator[Rows]:
+    """What the sections and the description of the host say beside the events: of hardware, processes, options."""
+    yield from ()

@@ -1,0 +1,112 @@
+"""Declares protobuf messages in Python and has protobuf decode them in C.
+
+There is no .proto file for this format. A `Message` names the fields that are understood; all others are kept by
+protobuf as unknown and can be counted. Reading eight fields of an event so takes 0.7 µs, LZ4 included
+(`tests/bench/bench_nsys_rep.py`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+_Declared = descriptor_pb2.FieldDescriptorProto
+
+
+class Scalar(enum.IntEnum):
+    """Types of fields. Every number seen in these files is a varint in two's complement of 64 bits."""
+
+    INT = _Declared.TYPE_INT64
+    BYTES = _Declared.TYPE_BYTES  # texts, too: not every one is UTF-8
+    DOUBLE = _Declared.TYPE_DOUBLE
+    FLOAT = _Declared.TYPE_FLOAT
+
+
+INT, BYTES, DOUBLE, FLOAT = Scalar.INT, Scalar.BYTES, Scalar.DOUBLE, Scalar.FLOAT
+
+
+@dataclass(frozen=True)
+class Field:
+    number: int
+    type: Scalar | Message = INT
+    repeated: bool = False
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message by its fields."""
+
+    name: str
+    fields: Mapping[str, Field]
+    is_choice: bool = False
+    """Whether at most one of the nested messages is there; `WhichOneof(CHOICE)` tells which, in 0.03 µs."""
+
+    def nested(self) -> Iterator[Message]:
+        """This message and those inside, each once, inner ones first."""
+        found: dict[str, Message] = {}
+        for declared in self.fields.values():
+            if isinstance(declared.type, Message):
+                found |= {message.name: message for message in declared.type.nested()}
+        yield from {**found, self.name: self}.values()
+
+    @property
+    def unclear(self) -> dict[str, Field]:
+        """Its fields that nobody understands."""
+        return {name: declared for name, declared in self.fields.items() if name.startswith(_UNCLEAR)}
+
+
+CHOICE = "choice"
+_UNCLEAR = "unclear_"
+
+
+def ints(**numbers: int) -> dict[str, Field]:
+    """Fields that hold one number each, by name."""
+    return {name: Field(number) for name, number in numbers.items()}
+
+
+def unclear(*numbers: int, type: Scalar = INT) -> dict[str, Field]:  # noqa: A002  # as in Field
+    """Fields that real files hold and that nobody understands yet.
+
+    They would be kept without being declared, too, but counting them is then ten times as expensive.
+    """
+    return {f"{_UNCLEAR}{number}": Field(number, type) for number in numbers}
+
+
+def message_class(root: Message) -> Any:
+    """A protobuf class for a declared message: `message_class(EVENT).FromString(data).kernel.gridX`."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{root.name}.proto", package=_PACKAGE, syntax="proto2")
+    for message in root.nested():
+        _describe(message, file.message_type.add(name=message.name))
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{root.name}"))
+
+
+_PACKAGE = "nsys"
+
+
+def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> None:
+    if message.is_choice and len([*message.nested()]) > 1:
+        described.oneof_decl.add(name=CHOICE)
+    for name, declared in message.fields.items():
+        label = _Declared.LABEL_REPEATED if declared.repeated else _Declared.LABEL_OPTIONAL
+        added = described.field.add(name=name, number=declared.number, label=label)
+        if isinstance(declared.type, Message):
+            added.type = _Declared.TYPE_MESSAGE
+            added.type_name = f".{_PACKAGE}.{declared.type.name}"
+            if message.is_choice:
+                added.oneof_index = 0
+        else:
+            added.type = declared.type.value
+
+
+def unknown_fields(message: Any) -> set[int]:
+    """Numbers of the fields that a decoded message holds and that were not declared."""
+    unknown = UnknownFieldSet(message)
+    return {unknown[index].field_number for index in range(len(unknown))}
