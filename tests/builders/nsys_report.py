@@ -98,7 +98,7 @@ def prefixed(body: bytes) -> bytes:
 
 def block(body: bytes) -> bytes:
     plain = prefixed(body)
-    packed = lz4.block.compress(plain, store_size=False)
+    packed: bytes = lz4.block.compress(plain, store_size=False)
     return varint(len(packed)) + varint(len(plain)) + packed
 
 
