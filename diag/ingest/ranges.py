@@ -72,6 +72,8 @@ class RangeWriter:
         self.as_columns = expected > row_limit
         self._blocks = 0
         self._ids: dict[str, int] = {}  # of texts, or of patterns once ranges are kept as columns
+        self._first_row = int(case.value("SELECT COALESCE(MAX(id), 0) + 1 FROM cpu_range"))
+        self._times: list[NDArray[np.int64]] = []  # of the rows of each chunk: thread, start, end, and whether it nests
         self._summaries: dict[tuple[int, int], Summary] = {}
 
     def add(self, chunk: RangeChunk) -> None:
@@ -96,9 +98,12 @@ class RangeWriter:
         ids = self._intern([*chunk.texts, *groups])
         name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
         nothing: list[None] = [None] * len(chunk)
+        first = self._first_row + self.count - len(chunk)
+        self._times.append(np.array([chunk.thread_id, chunk.start_ns, chunk.end_ns, np.isin(chunk.kind, _NESTING)]))
         self.case.db.executemany(
             _INSERT_ROW,
             zip(
+                range(first, first + len(chunk)),
                 [self.source_id] * len(chunk),
                 chunk.thread_id.tolist(),
                 chunk.end_thread_id or nothing,
@@ -181,19 +186,24 @@ class RangeWriter:
             kinds = np.array([KINDS.index(name) for name in kind], np.int64)
             self._add_columns(RangeChunk(*numbers, kinds, text_index, list(index)))
         self.case.db.execute(_DELETE_ROWS, (self.source_id,))
+        self._times.clear()
 
     def _link_parents(self) -> None:
-        rows = np.array(self.case.db.execute(_ROW_TIMES, (self.source_id,)).fetchall(), np.int64).reshape(-1, 4)
-        ids, threads, starts, ends = rows[nesting.nesting_order(rows[:, 1], rows[:, 2], rows[:, 3])].T
-        parent = nesting.parents_by_thread(threads, starts, ends)
+        thread_id, start_ns, end_ns, nests = np.concatenate([np.empty((4, 0), np.int64), *self._times], axis=1)
+        rows = np.flatnonzero(nests)
+        rows = rows[nesting.nesting_order(thread_id[rows], start_ns[rows], end_ns[rows])]
+        parent = nesting.parents_by_thread(thread_id[rows], start_ns[rows], end_ns[rows])
         child = np.flatnonzero(parent >= 0)
-        self.case.db.executemany(_LINK_PARENT, zip(ids[parent[child]].tolist(), ids[child].tolist(), strict=True))
+        ids = rows + self._first_row
+        in_order = child[np.argsort(ids[child])]  # of ids, so that each page is changed once
+        self.case.db.executemany(_LINK_PARENT, zip(ids[parent[in_order]].tolist(), ids[in_order].tolist(), strict=True))
 
 
+_NESTING = [index for index, kind in enumerate(KINDS) if kind not in ("process", "mark")]
 _INSERT_ROW = """
-    INSERT INTO cpu_range (source_id, thread_id, end_thread_id, kind, domain_id, category_id, name_id, start_ns, end_ns,
-                           external_id, shapes, dtypes, payload)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO cpu_range (id, source_id, thread_id, end_thread_id, kind, domain_id, category_id, name_id, start_ns,
+                           end_ns, external_id, shapes, dtypes, payload)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
 _INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -204,10 +214,5 @@ _ROWS = """
      WHERE r.source_id = ? AND r.id > ?
      ORDER BY r.id
      LIMIT ?
-"""
-_ROW_TIMES = """
-    SELECT id, thread_id, start_ns, COALESCE(end_ns, 9223372036854775807)
-      FROM cpu_range
-     WHERE source_id = ? AND kind NOT IN ('process', 'mark')
 """
 _LINK_PARENT = "UPDATE cpu_range SET parent_id = ? WHERE id = ?"
