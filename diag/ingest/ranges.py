@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.store.bulk import insert_columns
 from diag.store.case import Case
 from diag.store.names import pattern_of
 from diag.timeline import nesting
@@ -97,29 +99,30 @@ class RangeWriter:
         groups = [text for text in (*(chunk.domain or ()), *(chunk.category or ())) if text is not None]
         ids = self._intern([*chunk.texts, *groups])
         name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
-        nothing: list[None] = [None] * len(chunk)
         first = self._first_row + self.count - len(chunk)
         self._times.append(np.array([chunk.thread_id, chunk.start_ns, chunk.end_ns, np.isin(chunk.kind, _NESTING)]))
-        self.case.db.executemany(
-            _INSERT_ROW,
-            zip(
-                range(first, first + len(chunk)),
-                [self.source_id] * len(chunk),
-                chunk.thread_id.tolist(),
-                chunk.end_thread_id or nothing,
-                [KINDS[kind] for kind in chunk.kind.tolist()],
-                nothing if chunk.domain is None else [None if text is None else ids[text] for text in chunk.domain],
-                nothing if chunk.category is None else [None if text is None else ids[text] for text in chunk.category],
-                name_ids[chunk.text_index].tolist(),
-                chunk.start_ns.tolist(),
-                [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
-                chunk.external_id or nothing,
-                chunk.shapes or nothing,
-                chunk.dtypes or nothing,
-                chunk.payload or nothing,
-                strict=True,
-            ),
-        )
+
+        def named(texts: Sequence[str | None] | None) -> list[int | None] | None:
+            return None if texts is None else [None if text is None else ids[text] for text in texts]
+
+        columns: dict[str, Sequence[Any] | None] = {
+            "id": range(first, first + len(chunk)),
+            "source_id": [self.source_id] * len(chunk),
+            "thread_id": chunk.thread_id.tolist(),
+            "end_thread_id": chunk.end_thread_id,
+            "kind": [KINDS[kind] for kind in chunk.kind.tolist()],
+            "domain_id": named(chunk.domain),
+            "category_id": named(chunk.category),
+            "name_id": name_ids[chunk.text_index].tolist(),
+            "start_ns": chunk.start_ns.tolist(),
+            "end_ns": [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
+            "external_id": chunk.external_id,
+            "shapes": chunk.shapes,
+            "dtypes": chunk.dtypes,
+            "payload": chunk.payload,
+        }
+        given = {name: values for name, values in columns.items() if values is not None}
+        insert_columns(self.case.db, "cpu_range", given)
 
     def _intern(self, texts: Sequence[str]) -> dict[str, int]:
         """Ids of at least these texts. Most chunks repeat names, and some traces have a new name for every range."""
@@ -200,11 +203,6 @@ class RangeWriter:
 
 
 _NESTING = [index for index, kind in enumerate(KINDS) if kind not in ("process", "mark")]
-_INSERT_ROW = """
-    INSERT INTO cpu_range (id, source_id, thread_id, end_thread_id, kind, domain_id, category_id, name_id, start_ns,
-                           end_ns, external_id, shapes, dtypes, payload)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 _INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
 _INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE_ROWS = "DELETE FROM cpu_range WHERE source_id = ?"
