@@ -1,0 +1,112 @@
+"""Call stacks of events, as rows of frames.
+
+Most events happen in a stack that was seen before: 36,614 samples of a real report have 350,933 frames, but 6,179 stacks
+of 5,321 frames. So an event's frames stay encoded, and only those of a new stack are looked into.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class, unknown_fields
+from diag.ingest.nsys_rep.tables import Table
+
+MOST_STACKS_BYTES = 32 << 20
+"""Of encoded stacks that are remembered. One that comes again after they were forgotten is listed again."""
+MOST_FRAMES = 1 << 16
+"""Frames that are remembered."""
+
+_FRAME = message_class(
+    Message(
+        "Frame",
+        {
+            **ints(symbol=1, module=2, cpuMode=3, kernelMode=4, thumbCode=5, unresolved=6, specialEntry=7),
+            **ints(originalIP=8, unwindMethod=9),
+        },
+    )
+)
+
+
+def frames(number: int) -> Field:
+    """The frames of an event's stack, innermost first, each still encoded."""
+    return Field(number, BYTES, repeated=True)
+
+
+def stack_table(name: str, *fields: str) -> Table:
+    """A table of frames: the number of their stack, some of their fields, and their depth in it."""
+    return Table(name, dict.fromkeys(("id", *fields, "stackDepth"), "INTEGER"))
+
+
+class Stacks:
+    """Numbers the stacks of one kind of events and makes the rows of their frames.
+
+    Nsight's export lists the frames of every event, under the event's number. When stacks are `shared`, each is listed
+    once, under the number of the first event that has it, and the others refer to that.
+    """
+
+    def __init__(self, table: Table, *, shared: bool) -> None:
+        self._table = table
+        self._shared = shared
+        self._listed_at: dict[bytes, int] = {}
+        self._n_bytes = 0
+        self._n_counted = 0
+        self._frame_rows = _FrameRows(tuple(table.columns)[1:-1])
+
+    @property
+    def unread(self) -> Counter[int]:
+        """Fields of frames that nobody understands, and how many different frames have them."""
+        return self._frame_rows.unread
+
+    def count(self, stacks: Sequence[Sequence[bytes]]) -> list[int]:
+        """A number for each event: those that have a stack are numbered as they come, the others are 0."""
+        numbers = count(self._n_counted + 1)
+        counted = [next(numbers) if len(stack) else 0 for stack in stacks]
+        self._n_counted = max(self._n_counted, *counted)
+        return counted
+
+    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int | None], Rows]:
+        """The number that each event's stack is listed under, None without a stack; and the frames of those listed now.
+
+        `numbers` are the events' own; no two events with a stack have the same.
+        """
+        # A frame begins with its symbol, so that no other stack's frames are the same bytes. `[:]` halves the time.
+        encoded = [b"".join(stack[:]) for stack in stacks]
+        listed = [self._number(stack, number) for stack, number in zip(encoded, numbers, strict=True)]
+        new = [(number, stack) for number, at, stack in zip(numbers, listed, stacks, strict=True) if number == at]
+        rows = [(number, *self._frame_rows[frame], depth) for number, stack in new for depth, frame in enumerate(stack)]
+        return listed, (self._table, self._table.by_column(rows))
+
+    def _number(self, stack: bytes, number: int) -> int | None:
+        if not stack:
+            return None
+        if not self._shared:
+            return number
+        if (listed := self._listed_at.get(stack)) is not None:
+            return listed
+        self._n_bytes += len(stack)
+        if self._n_bytes > MOST_STACKS_BYTES:
+            self._listed_at.clear()
+            self._n_bytes = len(stack)
+        self._listed_at[stack] = number
+        return number
+
+
+class _FrameRows(dict[bytes, tuple[int | None, ...]]):
+    """Fields of frames, None where they are not there, by the frames' encoding."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        super().__init__()
+        self._fields = fields
+        self.unread: Counter[int] = Counter()
+
+    def __missing__(self, encoded: bytes) -> tuple[int | None, ...]:
+        frame = _FRAME.FromString(encoded)
+        self.unread.update(unknown_fields(frame))
+        if len(self) >= MOST_FRAMES:
+            self.clear()
+        row = tuple(getattr(frame, name) if frame.HasField(name) else None for name in self._fields)
+        self[encoded] = row
+        return row
