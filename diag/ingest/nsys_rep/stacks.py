@@ -1,7 +1,7 @@
 """Call stacks of events, as rows of frames.
 
-Most events happen in a stack that was seen before: 36,614 samples of a real report have 350,933 frames, but 6,179 stacks
-of 5,321 frames. So an event's frames stay encoded, and only those of a new stack are looked into.
+Most events happen in a stack that was seen before: 36,614 samples of a real report have 350,933 frames, but they are
+6,179 stacks of 5,321 frames. So an event's frames stay encoded, and only those of a new stack are looked into.
 """
 
 from __future__ import annotations
