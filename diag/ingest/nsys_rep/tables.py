@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
 from diag.store.columns import sqlite_uri
 from diag.store.sqlite_errors import let_signals_in
 
@@ -32,12 +33,20 @@ class Table:
 
     @property
     def insert(self) -> str:
-        # Texts come as bytes, for not every one is UTF-8; SQLite takes them for what they are.
-        values = ", ".join("CAST(? AS TEXT)" if type_ == "TEXT" else "?" for type_ in self.columns.values())
+        values = ", ".join(_VALUES[type_] for type_ in self.columns.values())
         return f'INSERT INTO "{self.name}" VALUES ({values})'
 
 
-def table(name: str, **columns: str) -> Table:
+# What is absent is made NULL here, for binding None takes Python's sqlite3 0.2 µs, six times as long as a number. Texts
+# come as bytes, for not every one is UTF-8; SQLite takes them for what they are. It makes NULL of NaN by itself.
+_VALUES = {
+    "INTEGER": f"NULLIF(?, {ABSENT})",
+    "TEXT": f"CAST(NULLIF(?, x'{NO_TEXT.hex()}') AS TEXT)",
+    "REAL": "?",
+}
+
+
+def table(name: str, /, **columns: str) -> Table:
     return Table(name, columns)
 
 
