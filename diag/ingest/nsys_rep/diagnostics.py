@@ -29,7 +29,7 @@ DIAGNOSTIC_EVENT = table(
     text="TEXT",
     globalPid="INTEGER",
 )
-_columns = attrgetter("timestamp.time", "timestamp.type", "source", "severity", "text", "globalPid")
+_FIELDS = attrgetter("timestamp.time", "timestamp.type", "source", "severity", "text", "globalPid")
 
 
 class DiagnosticReader:
@@ -37,7 +37,8 @@ class DiagnosticReader:
     message = DIAGNOSTIC
 
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield DIAGNOSTIC_EVENT, [_columns(said) for said in payloads]
+        rows = map(_FIELDS, payloads)
+        yield DIAGNOSTIC_EVENT, DIAGNOSTIC_EVENT.by_column(rows)
 
     def rest(self) -> Iterator[Rows]:
         yield from ()

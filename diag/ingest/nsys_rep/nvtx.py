@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from math import nan
-from operator import attrgetter
 from typing import Any
 
 from diag.ingest.nsys_rep.events import Rows
@@ -19,13 +18,16 @@ from diag.ingest.nsys_rep.messages import (
     NO_TEXT,
     Field,
     Message,
+    columns_of,
     ints,
     optional_doubles,
     optional_floats,
     optional_ints,
     optional_texts,
+    texts_of,
 )
-from diag.ingest.nsys_rep.tables import Row, table
+from diag.ingest.nsys_rep.tables import table
+from diag.store.bulk import ColumnValues
 
 _BINARY = Message("NvtxBinary", {**ints(schemaId=1), "data": Field(2, BYTES)})
 _PAYLOAD = Message(
@@ -62,10 +64,19 @@ NVTX_EVENTS = table(
     binaryData="TEXT",
 )
 
-_PAYLOAD_COLUMNS = tuple(NVTX_EVENTS.columns)[11:-1]
-_values = attrgetter(*_PAYLOAD_COLUMNS)
-_NOTHING = bytearray(NO_TEXT)
-_WITHOUT_PAYLOAD: Row = (ABSENT, ABSENT, nan, ABSENT, ABSENT, nan, ABSENT, _NOTHING, _NOTHING)
+_OF_EVENT = (
+    "start",
+    "end",
+    "eventType",
+    "rangeId",
+    "category",
+    "color",
+    "globalTid",
+    "endGlobalTid",
+    "textId",
+    "domainId",
+)
+_OF_PAYLOAD = ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue", "jsonTextId")
 
 
 class NvtxReader:
@@ -73,44 +84,47 @@ class NvtxReader:
     message = NVTX
 
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        # One expression, for these come in millions. Python's sqlite3 takes a bytearray five times faster than bytes.
-        yield (
-            NVTX_EVENTS,
-            [
-                (
-                    event.start,
-                    event.end,
-                    event.eventType,
-                    event.rangeId,
-                    event.category,
-                    event.color,
-                    bytearray(event.text),
-                    event.globalTid,
-                    event.endGlobalTid,
-                    event.textId,
-                    event.domainId,
-                )
-                + (_payload(event) if event.HasField("payload") else _WITHOUT_PAYLOAD)
-                for event in payloads
-            ],
-        )
+        texts = texts_of(payloads, "text")
+        yield NVTX_EVENTS, {**columns_of(payloads, _OF_EVENT), "text": texts, **_attached(payloads)}
 
     def rest(self) -> Iterator[Rows]:
         yield from ()
 
 
-def _payload(event: Any) -> Row:
-    payload = event.payload
-    return (*_values(payload), _binary_data(event.domainId, payload.binary) if payload.binary else NO_TEXT)
+def _attached(events: Sequence[Any]) -> ColumnValues:
+    """The columns of what programs attach to events, which most do not."""
+    at = [index for index, event in enumerate(events) if event.HasField("payload")]
+    if not at:
+        return {}
+    payloads = [events[index].payload for index in at]
+    columns = {
+        **columns_of(payloads, _OF_PAYLOAD),
+        "jsonText": texts_of(payloads, "jsonText"),
+        "binaryData": [_binary_data(events[index]) for index in at],
+    }
+    return {name: _spread(values, at, len(events), _LACKING[name]) for name, values in columns.items()}
+
+
+_LACKED = {"INTEGER": ABSENT, "REAL": nan, "TEXT": NO_TEXT}
+_LACKING = {name: _LACKED[type_] for name, type_ in NVTX_EVENTS.columns.items()}
+
+
+def _spread(values: Sequence[Any], at: Sequence[int], n_rows: int, elsewhere: object) -> list[Any]:
+    """A column of rows that have the values `at` some places and the same everywhere else."""
+    column = [elsewhere] * n_rows
+    for index, value in zip(at, values, strict=True):
+        column[index] = value
+    return column
 
 
 _HEADER = struct.Struct("<4Q")
 
 
-def _binary_data(domain: int, parts: Sequence[Any]) -> bytes:
+def _binary_data(event: Any) -> bytes:
     """In hexadecimal, each part behind a header that says how to read it (see `nsys_payload`)."""
-    of_domain = 0 if domain == ABSENT else domain % (1 << 64)
-    return b"".join(
-        (_HEADER.pack(of_domain, part.schemaId % (1 << 64), len(part.data), 0) + part.data).hex().encode()
-        for part in parts
-    )
+    parts = event.payload.binary
+    if not parts:
+        return NO_TEXT
+    domain = 0 if event.domainId == ABSENT else event.domainId % (1 << 64)
+    raw = b"".join(_HEADER.pack(domain, part.schemaId % (1 << 64), len(part.data), 0) + part.data for part in parts)
+    return raw.hex().encode()

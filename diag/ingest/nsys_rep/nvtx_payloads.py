@@ -10,7 +10,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.messages import Field, Message, message_class, optional_ints, optional_texts
-from diag.ingest.nsys_rep.tables import Row, table
+from diag.ingest.nsys_rep.tables import table
 
 _ENTRY = Message(
     "SchemaEntry",
@@ -43,6 +43,8 @@ _PROCESS = Message(
 )
 _ALL = message_class(Message("PayloadSchemas", {"processes": Field(3, _PROCESS, repeated=True)}))
 
+Row = tuple[Any, ...]
+
 _KEY = {"domainId": "INTEGER", "schemaId": "INTEGER"}
 SCHEMAS = table(
     "NVTX_PAYLOAD_SCHEMAS",
@@ -69,11 +71,13 @@ def schema_rows(content: bytes) -> Iterator[Rows]:
     schemas = [schema for process in processes for schema in process.schemas]
     enums = [enum for process in processes for enum in process.enums]
     if schemas:
-        yield SCHEMAS, [_schema(schema) for schema in schemas]
-        yield SCHEMA_ENTRIES, [_entry(schema, idx, of) for schema in schemas for idx, of in enumerate(schema.entries)]
+        yield SCHEMAS, SCHEMAS.by_column(map(_schema, schemas))
+        entries = (_entry(schema, idx, of) for schema in schemas for idx, of in enumerate(schema.entries))
+        yield SCHEMA_ENTRIES, SCHEMA_ENTRIES.by_column(entries)
     if enums:
-        yield ENUMS, [(enum.domainId, enum.schemaId, enum.name, len(enum.entries), enum.size) for enum in enums]
-        yield ENUM_ENTRIES, [_enum_entry(enum, idx, of) for enum in enums for idx, of in enumerate(enum.entries)]
+        yield ENUMS, ENUMS.by_column(map(_enum, enums))
+        values = (_enum_entry(enum, idx, of) for enum in enums for idx, of in enumerate(enum.entries))
+        yield ENUM_ENTRIES, ENUM_ENTRIES.by_column(values)
 
 
 def _schema(schema: Any) -> Row:
@@ -85,6 +89,10 @@ def _entry(schema: Any, idx: int, entry: Any) -> Row:
     key = (schema.domainId, schema.schemaId, idx)
     kind = (entry.flags, entry.type, entry.name, entry.description)
     return (*key, *kind, entry.arrayOrUnionDetail, entry.offset)
+
+
+def _enum(enum: Any) -> Row:
+    return enum.domainId, enum.schemaId, enum.name, len(enum.entries), enum.size
 
 
 def _enum_entry(enum: Any, idx: int, entry: Any) -> Row:

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from diag.ingest.nsys_rep.events import EventDecoder, Rows
 from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, unclear
 from diag.ingest.nsys_rep.tables import table
+from diag.store.bulk import ColumnValues
 from tests.builders.nsys_report import Value, message
 
 SEEN = table("SEEN", start="INTEGER", size="INTEGER")
@@ -24,10 +25,10 @@ class Reader:
     )
 
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield SEEN, [(work.start, work.part.size) for work in payloads]
+        yield SEEN, SEEN.by_column((work.start, work.part.size) for work in payloads)
 
     def rest(self) -> Iterator[Rows]:
-        yield SEEN, [(-1, -1)]
+        yield SEEN, SEEN.by_column([(-1, -1)])
 
 
 class Other(Reader):
@@ -35,15 +36,19 @@ class Other(Reader):
     message = Message("Other", ints(start=1))
 
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield SEEN, [(work.start, 0) for work in payloads]
+        yield SEEN, SEEN.by_column((work.start, 0) for work in payloads)
 
     def rest(self) -> Iterator[Rows]:
         yield from ()
 
 
-def decoded(*events: dict[int, Value]) -> tuple[EventDecoder, list[tuple[int, int]]]:
+def by_row(columns: ColumnValues) -> list[tuple[int, ...]]:
+    return list(zip(*columns.values(), strict=True))
+
+
+def decoded(*events: dict[int, Value]) -> tuple[EventDecoder, list[tuple[int, ...]]]:
     decoder = EventDecoder([Reader(), Other()])
-    return decoder, [row for _, rows in decoder.rows(message({1: list(events)})) for row in rows]
+    return decoder, [row for _, columns in decoder.rows(message({1: list(events)})) for row in by_row(columns)]
 
 
 def test_events_go_to_the_reader_of_their_class_in_order() -> None:
@@ -52,7 +57,7 @@ def test_events_go_to_the_reader_of_their_class_in_order() -> None:
     )
     assert rows == [(10, 3), (30, 0), (20, 0), (40, 0)]
     assert (decoder.n_events, decoder.n_read, dict(decoder.unread)) == (4, 4, {})
-    assert [row for _, rows in decoder.rest() for row in rows] == [(-1, -1)]
+    assert [row for _, columns in decoder.rest() for row in by_row(columns)] == [(-1, -1)]
 
 
 def test_what_nobody_understands_is_counted_by_its_field() -> None:

@@ -26,7 +26,7 @@ THINGS = table("THINGS", whole="INTEGER", text="TEXT", double="REAL")
 def stored(folder: Path, *rows: tuple[object, ...]) -> list[tuple[object, ...]]:
     path = folder / "export.sqlite"
     with ExportWriter(path) as writer:
-        writer.add(THINGS, rows)
+        writer.add(THINGS, THINGS.by_column(rows))
     db = sqlite3.connect(path)
     db.text_factory = bytes
     return db.execute("SELECT * FROM THINGS").fetchall()
