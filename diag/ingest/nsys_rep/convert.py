@@ -9,7 +9,10 @@ from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
 from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.nvtx import NvtxReader
+from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
 from diag.store.sqlite_errors import reported
 
@@ -45,9 +48,12 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return []
+    return [NvtxReader(), DiagnosticReader()]
 
 
 def described_rows(container: Container) -> Iterator[Rows]:
     """What the sections and the description of the host say beside the events: of hardware, processes, options."""
-    yield from ()
+    try:
+        yield from schema_rows(container.payload_schemas())
+    except DecodeError:
+        container.losses.append("what the payloads of NVTX events mean is lost")
