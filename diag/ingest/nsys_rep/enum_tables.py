@@ -11,5 +11,5 @@ from diag.ingest.nsys_rep.tables import table
 
 def enum_rows() -> Iterator[Rows]:
     for name, values in enumerations().items():
-        enum = table(name, id="INTEGER PRIMARY KEY", name="TEXT", label="TEXT")
+        enum = table(name, id="INTEGER", name="TEXT", label="TEXT")
         yield enum, enum.by_column((number, *value) for number, value in values.items())

@@ -7,27 +7,24 @@ Most events happen in a stack that was seen before: 36,614 samples of a real rep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from operator import attrgetter
 
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class, unknown_fields
-from diag.ingest.nsys_rep.tables import Table
+from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class, optional_ints, unknown_fields
+from diag.ingest.nsys_rep.tables import UNREAD, Table
 
 MOST_STACKS_BYTES = 32 << 20
 """Of encoded stacks that are remembered. One that comes again after they were forgotten is listed again."""
 MOST_FRAMES = 1 << 16
 """Frames that are remembered."""
 
-_FRAME = message_class(
-    Message(
-        "Frame",
-        {
-            **ints(symbol=1, module=2, cpuMode=3, kernelMode=4, thumbCode=5, unresolved=6, specialEntry=7),
-            **ints(originalIP=8, unwindMethod=9),
-        },
-    )
-)
+_COLUMNS = {
+    **optional_ints(symbol=1, module=2, kernelMode=4, thumbCode=5, unresolved=6, specialEntry=7),
+    **optional_ints(originalIP=8, unwindMethod=9),
+}
+_FRAME = message_class(Message("Frame", {**_COLUMNS, **ints(cpuMode=3)}))
 
 
 def frames(number: int) -> Field:
@@ -35,9 +32,9 @@ def frames(number: int) -> Field:
     return Field(number, BYTES, repeated=True)
 
 
-def stack_table(name: str, *fields: str) -> Table:
-    """A table of frames: the number of their stack, some of their fields, and their depth in it."""
-    return Table(name, dict.fromkeys(("id", *fields, "stackDepth"), "INTEGER"))
+def stack_table(name: str, columns: Iterable[str] = _COLUMNS) -> Table:
+    """A table of frames: the number of their stack, what is known of each, and its depth."""
+    return Table(name, dict.fromkeys(("id", *columns, "stackDepth"), "INTEGER"))
 
 
 class Stacks:
@@ -55,22 +52,17 @@ class Stacks:
         self._n_counted = 0
         self._frame_rows = _FrameRows(tuple(table.columns)[1:-1])
 
-    @property
-    def unread(self) -> Counter[int]:
-        """Fields of frames that nobody understands, and how many different frames have them."""
-        return self._frame_rows.unread
-
-    def count(self, stacks: Sequence[Sequence[bytes]]) -> list[int]:
-        """A number for each event: those that have a stack are numbered as they come, the others are 0."""
+    def count(self, stacks: Sequence[Sequence[bytes]], *, without: int) -> list[int]:
+        """A number for each event: those that have a stack are numbered as they come, the others are `without`."""
         numbers = count(self._n_counted + 1)
-        counted = [next(numbers) if len(stack) else 0 for stack in stacks]
-        self._n_counted = max(self._n_counted, *counted)
+        counted = [next(numbers) if len(stack) else without for stack in stacks]
+        self._n_counted = next(numbers) - 1
         return counted
 
-    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int | None], Rows]:
-        """The number that each event's stack is listed under, None without a stack; and the frames of those listed now.
+    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int], Rows]:
+        """The number that each event's stack is listed under, and the frames of the stacks that are listed now.
 
-        `numbers` are the events' own; no two events with a stack have the same.
+        `numbers` are the events' own, which those without a stack keep; no two events with a stack have the same.
         """
         # A frame begins with its symbol, so that no other stack's frames are the same bytes. `[:]` halves the time.
         encoded = [b"".join(stack[:]) for stack in stacks]
@@ -79,10 +71,13 @@ class Stacks:
         rows = [(number, *self._frame_rows[frame], depth) for number, stack in new for depth, frame in enumerate(stack)]
         return listed, (self._table, self._table.by_column(rows))
 
-    def _number(self, stack: bytes, number: int) -> int | None:
-        if not stack:
-            return None
-        if not self._shared:
+    def unread(self, path: str) -> Iterator[Rows]:
+        """Fields of frames that nobody understands, and how many different frames have them."""
+        unread = sorted(self._frame_rows.unread.items())
+        yield UNREAD, UNREAD.by_column((f"{path}.{number}", count) for number, count in unread)
+
+    def _number(self, stack: bytes, number: int) -> int:
+        if not stack or not self._shared:
             return number
         if (listed := self._listed_at.get(stack)) is not None:
             return listed
@@ -94,19 +89,19 @@ class Stacks:
         return number
 
 
-class _FrameRows(dict[bytes, tuple[int | None, ...]]):
-    """Fields of frames, None where they are not there, by the frames' encoding."""
+class _FrameRows(dict[bytes, tuple[int, ...]]):
+    """What is known of frames, by their encoding."""
 
-    def __init__(self, fields: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
-        self._fields = fields
+        self._row_of = attrgetter(*columns)
         self.unread: Counter[int] = Counter()
 
-    def __missing__(self, encoded: bytes) -> tuple[int | None, ...]:
+    def __missing__(self, encoded: bytes) -> tuple[int, ...]:
         frame = _FRAME.FromString(encoded)
         self.unread.update(unknown_fields(frame))
         if len(self) >= MOST_FRAMES:
             self.clear()
-        row = tuple(getattr(frame, name) if frame.HasField(name) else None for name in self._fields)
+        row: tuple[int, ...] = self._row_of(frame)
         self[encoded] = row
         return row
