@@ -1,0 +1,57 @@
+"""Tables whose columns are fields of messages, and their rows.
+
+Where a message's fields bear the names of the columns that they become, a table is no more than a list of fields.
+Rows are made column by column: protobuf's attributes are then read in C, 0.04 µs each, and what is absent is looked
+for once per column instead of once per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from diag.ingest.nsys_rep.messages import ABSENT
+from diag.ingest.nsys_rep.tables import Row, Table
+
+
+@dataclass(frozen=True)
+class FieldTable:
+    """A table by the paths of its columns' fields in a payload: "start", or "kernel.gridX" inside of a message."""
+
+    table: Table
+    paths: Sequence[str | None]
+    """None: these payloads say nothing for that column."""
+
+    def rows(self, payloads: Sequence[Any], *computed: Sequence[object]) -> tuple[Table, list[Row]]:
+        """A row for each payload: its fields, and behind them its place in each of the `computed` columns."""
+        return self.table, list(zip(*self._columns(payloads), *computed, strict=True))
+
+    def _columns(self, payloads: Sequence[Any]) -> Iterator[Sequence[int | None]]:
+        holders: dict[str, Sequence[Any]] = {"": payloads}
+        for path in self.paths:
+            if path is None:
+                yield [None] * len(payloads)
+                continue
+            holder, _, name = path.rpartition(".")
+            if holder not in holders:
+                holders[holder] = list(map(attrgetter(holder), payloads))
+            yield column(holders[holder], name)
+
+
+def field_table(name: str, /, *paths: str, **computed: str) -> FieldTable:
+    """A table of numbers whose columns are named after their fields; behind them `computed` ones, by SQL type."""
+    columns = {path.rpartition(".")[2]: "INTEGER" for path in paths}
+    return FieldTable(Table(name, {**columns, **computed}), paths)
+
+
+def inside(holder: str, fields: Iterable[str]) -> Iterator[str]:
+    """Paths of fields of a nested message."""
+    return (f"{holder}.{name}" for name in fields)
+
+
+def column(messages: Sequence[Any], name: str) -> list[int | None]:
+    """One number of each message; None where it is not there."""
+    numbers = list(map(attrgetter(name), messages))
+    return [None if number == ABSENT else number for number in numbers] if ABSENT in numbers else numbers
