@@ -20,17 +20,17 @@ def write_export(report: Path, export: Path, progress: Progress = silent) -> Non
     Raises InputError when not even the header of the events can be read, and StorageError when the disk is full.
     """
     with Container(report) as container, reported(export), ExportWriter(export) as writer:
-        for table, rows in _rows(container, progress):
-            writer.add(table, rows)
+        for table, columns in _rows(container, progress):
+            writer.add(table, columns)
 
 
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
     decoder = EventDecoder(event_readers())
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
-    yield STRINGS, list(enumerate(container.strings))
-    yield UNREAD, sorted(decoder.unread.items())
-    yield READING, [(container.n_events, decoder.n_read, "; ".join(container.losses))]
+    yield STRINGS, STRINGS.by_column(enumerate(container.strings))
+    yield UNREAD, UNREAD.by_column(sorted(decoder.unread.items()))
+    yield READING, READING.by_column([(container.n_events, decoder.n_read, "; ".join(container.losses))])
 
 
 def _event_rows(container: Container, decoder: EventDecoder, progress: Progress) -> Iterator[Rows]:

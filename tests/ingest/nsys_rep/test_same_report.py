@@ -42,7 +42,9 @@ def rows(case: Case, table: str) -> pandas.DataFrame:
 
 def told(case: Case) -> dict[str, Any]:
     """All that a report says but for which file it read, and what of a report itself was not understood."""
-    report: dict[str, Any] = json.loads(RENDERERS["json"](analyse(case, AnalysisOptions()), width=80, color=False, top=5))
+    report: dict[str, Any] = json.loads(
+        RENDERERS["json"](analyse(case, AnalysisOptions()), width=80, color=False, top=5)
+    )
     for kept in ("clear", "cannot_tell"):
         report[kept] = [answer for answer in report[kept] if answer["rule"] != "capture.unread"]
     report["sources"] = [
