@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from diag.ingest.nsys_rep.columns import column
+from diag.ingest.nsys_rep.columns import FieldTable, field_table
 from diag.ingest.nsys_rep.messages import Message, optional_ints
-from diag.ingest.nsys_rep.tables import Row, Table
+from diag.ingest.nsys_rep.tables import Table
+from diag.store.bulk import ColumnValues
 
 FRAME = Message(
     "Frame",
@@ -18,15 +19,15 @@ FRAME = Message(
 )
 
 
-def stack_table(name: str, *fields: str) -> Table:
-    """A table of frames: the number of their stack, some of their fields, their depth in it."""
-    return Table(name, dict.fromkeys(("id", *fields, "stackDepth"), "INTEGER"))
+def stack_table(name: str, *fields: str) -> FieldTable:
+    """A table of frames by some of their fields, the number of their stack and their depth in it."""
+    return field_table(name, *fields, id="INTEGER", stackDepth="INTEGER")
 
 
-def stack_rows(table: Table, stacks: Sequence[Sequence[Any]], first: int) -> tuple[Table, list[Row]]:
+def stack_rows(table: FieldTable, stacks: Sequence[Sequence[Any]], first: int) -> tuple[Table, ColumnValues]:
     """The frames of stacks that are numbered from `first` on."""
-    frames = [frame for stack in stacks for frame in stack]
-    numbers = [number for number, stack in enumerate(stacks, first) for _ in stack]
-    depths = [depth for stack in stacks for depth in range(len(stack))]
-    _, *fields, _ = table.columns
-    return table, list(zip(numbers, *(column(frames, name) for name in fields), depths, strict=True))
+    return table.rows(
+        [frame for stack in stacks for frame in stack],
+        id=[number for number, stack in enumerate(stacks, first) for _ in stack],
+        stackDepth=[depth for stack in stacks for depth in range(len(stack))],
+    )

@@ -17,7 +17,7 @@ from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
 from diag.ingest.nsys_rep.openacc import OPENACC, openacc_rows
-from diag.ingest.nsys_rep.tables import UNREAD, Table, table
+from diag.ingest.nsys_rep.tables import UNREAD, table
 
 _NODE = Message("GraphNodeCreation", optional_ints(graphNodeId=1, originalGraphNodeId=2))
 _GRAPH = Message("GraphCreation", optional_ints(graphId=1))
@@ -46,9 +46,9 @@ _TABLES = {
     "encoder": field_table("NVVIDEO_ENCODER_API", *_CALL),
     "decoder": field_table("NVVIDEO_DECODER_API", *_CALL),
     "node": field_table("CUDA_GRAPH_NODE_EVENTS", *_CALL, *inside("node", _NODE.fields)),
-    "graph": FieldTable(_GRAPHS, (*_CALL, "graph.graphId", None, None)),
-    "instance": FieldTable(_GRAPHS, (*_CALL, "instance.graphId", None, "instance.graphExecId")),
-    "clone": FieldTable(_GRAPHS, (*_CALL, "clone.graphId", "clone.originalGraphId", None)),
+    "graph": FieldTable(_GRAPHS, (*_CALL, "graph.graphId")),
+    "instance": FieldTable(_GRAPHS, (*_CALL, "instance.graphId", "instance.graphExecId")),
+    "clone": FieldTable(_GRAPHS, (*_CALL, "clone.graphId", "clone.originalGraphId")),
 }
 _CLASSES = {
     "cuda": (0, 1, 13, 67),  # of the runtime, of the driver, of its EGL part, and call stacks of such calls
@@ -108,20 +108,20 @@ class CallReader:
 
     def rest(self) -> Iterator[Rows]:
         """Classes that are not understood."""
-        yield UNREAD, [(f"{self.number}.6 = {number}", count) for number, count in sorted(self._unread.items())]
+        yield UNREAD, UNREAD.by_column((f"{self.number}.6 = {n}", count) for n, count in sorted(self._unread.items()))
 
 
 class _CallsWithStacks:
     """Calls of a kind that are recorded with their call stack, which is numbered as they come."""
 
-    def __init__(self, calls: FieldTable, stacks: Table, no_stack: int | None) -> None:
+    def __init__(self, calls: FieldTable, stacks: FieldTable, no_stack: int | None) -> None:
         self._calls, self._stacks, self._no_stack = calls, stacks, no_stack
         self._n_stacks = 0
 
     def rows(self, calls: Sequence[Any]) -> Iterator[Rows]:
         stacks = list(map(attrgetter("frames"), calls))
         numbers = count(self._n_stacks + 1)
-        yield self._calls.rows(calls, [next(numbers) if stack else self._no_stack for stack in stacks])
+        yield self._calls.rows(calls, callchainId=[next(numbers) if stack else self._no_stack for stack in stacks])
         if found := [stack for stack in stacks if stack]:
             yield stack_rows(self._stacks, found, self._n_stacks + 1)
             self._n_stacks += len(found)

@@ -33,13 +33,18 @@ class EventReader(Protocol):
 
 
 class EventDecoder:
-    """Decodes blocks of events, hands each to the reader of its class, and counts: all, and what is not understood."""
+    """Decodes blocks of events, hands each to the reader of its class, and counts: all, and what is not understood.
 
-    def __init__(self, readers: Sequence[EventReader]) -> None:
+    A block may hold messages `beside` its events; for their readers, `number` is the block's field that repeats them.
+    """
+
+    def __init__(self, readers: Sequence[EventReader], beside: Sequence[EventReader] = ()) -> None:
         self._readers = {reader.message.name: reader for reader in readers}
+        self._beside = {reader.message.name: reader for reader in beside}
         payloads = {reader.message.name: Field(reader.number, reader.message) for reader in readers}
+        others = {reader.message.name: Field(reader.number, reader.message, repeated=True) for reader in beside}
         self._event = Message("Event", {**ints(type=1), **payloads}, is_choice=True)
-        self._block = message_class(Message("Block", {"events": Field(1, self._event, repeated=True)}))
+        self._block = message_class(Message("Block", {"events": Field(1, self._event, repeated=True), **others}))
         self.n_events = 0
         self.n_read = 0
         self.unread: Counter[str] = Counter()
@@ -58,11 +63,16 @@ class EventDecoder:
                 self.n_read += len(payloads)
                 yield from reader.rows(payloads)
                 self.unread += _count_unclear(payloads, reader.message, str(reader.number))
+        for name, reader in self._beside.items():
+            if messages := getattr(block, name):
+                self.n_events += len(messages)
+                self.n_read += len(messages)
+                yield from reader.rows(messages)
         if None in classes or _has_undeclared(block):
             self.unread += _count_undeclared(block.events, self._event)
 
     def rest(self) -> Iterator[Rows]:
-        for reader in self._readers.values():
+        for reader in (*self._readers.values(), *self._beside.values()):
             yield from reader.rest()
 
 

@@ -93,7 +93,7 @@ class _TableReader:
 class _UsageReader(_TableReader):
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
         names = [usage.name if usage.HasField("name") else None for usage in payloads]
-        yield self._table.rows(payloads, names)
+        yield self._table.rows(payloads, name=names)
 
 
 def gpu_memory_readers() -> list[EventReader]:
