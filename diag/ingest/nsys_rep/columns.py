@@ -1,8 +1,6 @@
 """Tables whose columns are fields of messages.
 
 Where a message's fields bear the names of the columns that they become, a table is no more than a list of fields.
-Protobuf's attributes are then read in C, 0.04 µs each, and what is absent is looked for once per column instead of
-once per value.
 """
 
 from __future__ import annotations
@@ -28,13 +26,15 @@ class FieldTable:
         """A row for each payload: its fields, and its place in each of the `computed` columns."""
         return self.table, {**dict(self._columns(payloads)), **computed}
 
-    def _columns(self, payloads: Sequence[Any]) -> Iterator[tuple[str, Sequence[int | None]]]:
+    def _columns(self, payloads: Sequence[Any]) -> Iterator[tuple[str, Sequence[int]]]:
         holders: dict[str, Sequence[Any]] = {"": payloads}
         for path in self.paths:
             holder, _, name = path.rpartition(".")
             if holder not in holders:
                 holders[holder] = list(map(attrgetter(holder), payloads))
-            yield name, column(holders[holder], name)
+            numbers = list(map(attrgetter(name), holders[holder]))
+            if numbers.count(ABSENT) < len(numbers):
+                yield name, numbers
 
 
 def field_table(name: str, /, *paths: str, **computed: str) -> FieldTable:
@@ -46,9 +46,3 @@ def field_table(name: str, /, *paths: str, **computed: str) -> FieldTable:
 def inside(holder: str, fields: Iterable[str]) -> Iterator[str]:
     """Paths of fields of a nested message."""
     return (f"{holder}.{name}" for name in fields)
-
-
-def column(messages: Sequence[Any], name: str) -> list[int | None]:
-    """One number of each message; None where it is not there."""
-    numbers = list(map(attrgetter(name), messages))
-    return [None if number == ABSENT else number for number in numbers] if ABSENT in numbers else numbers

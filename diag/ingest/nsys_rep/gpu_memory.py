@@ -10,7 +10,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, optional_ints
+from diag.ingest.nsys_rep.messages import Field, Message, optional_ints, optional_texts, texts_of
 
 _USAGE_COLUMNS = {
     **optional_ints(start=1, globalPid=5, deviceId=3, contextId=4, address=6, pc=7, bytes=8, memKind=9),
@@ -29,7 +29,7 @@ _USAGE = Message(
     {
         **_USAGE_COLUMNS,
         **optional_ints(end=2),  # no column
-        "name": Field(11, BYTES),
+        **optional_texts(name=11),
         "localPool": Field(13, _LOCAL_POOL),
         "importedPool": Field(14, _IMPORTED_POOL),
     },
@@ -92,8 +92,7 @@ class _TableReader:
 
 class _UsageReader(_TableReader):
     def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        names = [usage.name if usage.HasField("name") else None for usage in payloads]
-        yield self._table.rows(payloads, name=names)
+        yield self._table.rows(payloads, name=texts_of(payloads, "name"))
 
 
 def gpu_memory_readers() -> list[EventReader]:

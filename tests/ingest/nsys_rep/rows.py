@@ -11,6 +11,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -23,7 +24,7 @@ def tables_of(rows: Iterable[Rows]) -> Tables:
         assert columns.keys() <= table.columns.keys()
         for values in zip(*columns.values(), strict=True):
             row = zip(columns, values, strict=True)
-            found[table.name].append({name: value for name, value in row if value is not None})
+            found[table.name].append({name: value for name, value in row if value not in (None, ABSENT, NO_TEXT)})
     return found
 
 
@@ -40,8 +41,8 @@ def read_report(report: Path, readers: Sequence[EventReader]) -> Tables:
 def exported_by(nsys: Path, report: Path) -> Path:
     """The export that an nsys makes of a report, beside it, with every table that it knows."""
     export = report.with_suffix(".exported.sqlite")
-    command = [nsys, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", f"--output={export}", report]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    options = ["--type=sqlite", "--lazy=false", "--force-overwrite=true", f"--output={export}"]
+    ended = subprocess.run([nsys, "export", *options, report], check=False, capture_output=True, text=True, timeout=240)
     assert export.exists(), ended.stdout + ended.stderr
     return export
 
@@ -52,8 +53,9 @@ def rows_of(export: Path, table: str) -> tuple[set[str], list[Row]]:
         db.text_factory = bytes
         columns = [name.decode() for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))]
         found = db.execute(f'SELECT * FROM "{table}"').fetchall() if columns else []
-    rows = [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in found]
-    return set(columns), rows
+    return set(columns), [
+        {name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in found
+    ]
 
 
 def in_any_order(rows: Iterable[Row], columns: Collection[str] | None = None) -> list[list[tuple[str, Any]]]:
