@@ -35,6 +35,43 @@ def test_own_captures(os_calls: Path, nsys: Path) -> None:
     assert min(n_rows[1:]) > 5
 
 
+def test_calls_of_libraries_by_their_class() -> None:
+    tables = rows_of_calls({6: 28}, {6: 29}, {6: 83}, {6: 86}, {6: 1, 3: 9}, {6: 67, 15: [{1: 5, 2: 6}]})
+    assert tables["CUDNN_EVENTS"] == [{**ROW, "eventClass": 28}]
+    assert tables["CUBLAS_EVENTS"] == [{**ROW, "eventClass": 29}]
+    assert tables["NVVIDEO_ENCODER_API"] == [{**ROW, "eventClass": 83}]
+    assert tables["NVVIDEO_DECODER_API"] == [{**ROW, "eventClass": 86}]
+    assert tables["CUPTI_ACTIVITY_KIND_RUNTIME"] == [
+        {**ROW, "eventClass": 1, "correlationId": 9, "returnValue": 0},
+        {**ROW, "eventClass": 67, "returnValue": 0, "callchainId": 1},
+    ]
+    assert tables["CUDA_CALLCHAINS"] == [{"id": 1, "stackDepth": 0, "symbol": 5, "module": 6}]
+
+
+def test_directives_of_openacc() -> None:
+    where = {"eventKind": 1, "DeviceType": 4, "lineNo": 12, "cuDeviceId": 0, "cuContextId": 1, "cuStreamId": 7}
+    directive = {1: 1, 5: 4, 11: 12, 15: 0, 16: 1, 17: 7}
+    tables = rows_of_calls(
+        {6: 48, 25: directive},
+        {6: 48, 25: {**directive, 101: {1: 2, 2: 3, 3: 4, 4: 5}}},
+        {6: 48, 25: {**directive, 20: 8, 21: 9, 102: {1: 64, 4: 6}}},
+    )
+    launch = {"numGangs": 2, "numWorkers": 3, "vectorLength": 4, "kernelName": 5}
+    assert tables == {
+        "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": [{**ROW, **where}],
+        "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": [{**ROW, **where, **launch}],
+        "CUPTI_ACTIVITY_KIND_OPENACC_DATA": [{**ROW, **where, "srcFile": 8, "funcName": 9, "bytes": 64, "varName": 6}],
+    }
+
+
+def test_nodes_of_graphs() -> None:
+    tables = rows_of_calls({6: 77, 33: {1: 7}}, {6: 77, 33: {1: 8, 2: 7}})
+    assert tables["CUDA_GRAPH_NODE_EVENTS"] == [
+        {**ROW, "eventClass": 77, "graphNodeId": 7},
+        {**ROW, "eventClass": 77, "graphNodeId": 8, "originalGraphNodeId": 7},
+    ]
+
+
 def test_graphs_that_are_made() -> None:
     made = ({6: 95, 38: {1: 7}}, {6: 96, 39: {1: 8, 2: 7}}, {6: 94, 37: {1: 8, 2: 9}})
     assert rows_of_calls(*made)["CUDA_GRAPH_EVENTS"] == [

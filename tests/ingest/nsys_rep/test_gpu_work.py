@@ -43,6 +43,18 @@ def test_clusters_of_a_kernel() -> None:
     assert row == {**PLACE, "gridX": 16, "gridY": 1, "gridZ": 1, **clusters}
 
 
+def test_migrations_between_devices_and_nodes_of_graphs() -> None:
+    copy = {1: 4096, 2: 11, 6: 1, 7: 2, 8: 3, 9: 4, 10: 2, 11: 5, 12: 1 << 40}
+    (row,) = rows_of_work(f102=copy)["CUPTI_ACTIVITY_KIND_MEMCPY"]
+    moved = {"srcDeviceId": 1, "srcContextId": 2, "dstDeviceId": 3, "dstContextId": 4, "migrationCause": 2}
+    assert row == {**PLACE, "bytes": 4096, "copyKind": 11, **moved, "graphNodeId": 5, "virtualAddress": 1 << 40}
+
+
+def test_records_of_events_have_no_times() -> None:
+    (row,) = rows_of_work(f106={1: 6})["CUPTI_ACTIVITY_KIND_CUDA_EVENT"]
+    assert row == {**{name: PLACE[name] for name in PLACE if name not in ("start", "end")}, "eventId": 6}
+
+
 def test_a_green_context() -> None:
     payload = {**WORK, 9: 3, 103: {1: 4, 2: 0}}
     tables = read(EventDecoder([GpuWorkReader()]), [message({1: [{1: 80, 107: payload}]})])
