@@ -8,10 +8,14 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.enum_tables import enum_rows
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.gpu_memory import gpu_memory_readers
+from diag.ingest.nsys_rep.gpu_metrics import GpuMetricsReader
+from diag.ingest.nsys_rep.gpu_work import GpuWorkReader
 from diag.ingest.nsys_rep.nvtx import NvtxReader
 from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
 from diag.ingest.nsys_rep.sampling import MappingReader, SampleReader, SchedulingReader
@@ -30,7 +34,8 @@ def write_export(report: Path, export: Path, progress: Progress = silent, *, sha
 
 
 def _rows(container: Container, progress: Progress, share_stacks: bool) -> Iterator[Rows]:
-    decoder = EventDecoder(event_readers(share_stacks))
+    metrics = GpuMetricsReader(container.header, container.strings)
+    decoder = EventDecoder(event_readers(share_stacks), [metrics])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield from enum_rows()
@@ -51,7 +56,16 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers(share_stacks: bool) -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return [NvtxReader(), SampleReader(share_stacks), SchedulingReader(), MappingReader(), DiagnosticReader()]
+    return [
+        GpuWorkReader(),
+        CallReader(share_stacks=share_stacks),
+        *gpu_memory_readers(),
+        NvtxReader(),
+        SampleReader(share_stacks=share_stacks),
+        SchedulingReader(),
+        MappingReader(),
+        DiagnosticReader(),
+    ]
 
 
 def described_rows(container: Container) -> Iterator[Rows]:

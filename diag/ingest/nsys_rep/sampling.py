@@ -55,7 +55,7 @@ class SampleReader:
     number = 104
     message = _SAMPLE
 
-    def __init__(self, share_stacks: bool) -> None:
+    def __init__(self, *, share_stacks: bool) -> None:
         self._shares_stacks = share_stacks
         self._stacks = Stacks(stack_table("SAMPLING_CALLCHAINS"), shared=share_stacks)
         self._n_samples = 0
@@ -73,7 +73,7 @@ class SampleReader:
             yield _SAMPLES_SHARING_STACKS, {**columns, "callchainId": listed}
         else:
             yield _SAMPLES, columns
-        yield stacks
+        yield from stacks
 
     def rest(self) -> Iterator[Rows]:
         yield from self._stacks.unread(f"{self.number}.{self.message.fields['frames'].number}")

@@ -33,7 +33,7 @@ def frames(number: int) -> Field:
 
 
 def stack_table(name: str, columns: Iterable[str] = _COLUMNS) -> Table:
-    """A table of frames: the number of their stack, what is known of each, and its depth."""
+    """A table of frames: the number of their stack, what they are, and their depth in it."""
     return Table(name, dict.fromkeys(("id", *columns, "stackDepth"), "INTEGER"))
 
 
@@ -50,7 +50,7 @@ class Stacks:
         self._listed_at: dict[bytes, int] = {}
         self._n_bytes = 0
         self._n_counted = 0
-        self._frame_rows = _FrameRows(tuple(table.columns)[1:-1])
+        self._known = _KnownFrames(tuple(table.columns)[1:-1])
 
     def count(self, stacks: Sequence[Sequence[bytes]], *, without: int) -> list[int]:
         """A number for each event: those that have a stack are numbered as they come, the others are `without`."""
@@ -59,7 +59,7 @@ class Stacks:
         self._n_counted = next(numbers) - 1
         return counted
 
-    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int], Rows]:
+    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int], Iterator[Rows]]:
         """The number that each event's stack is listed under, and the frames of the stacks that are listed now.
 
         `numbers` are the events' own, which those without a stack keep; no two events with a stack have the same.
@@ -67,13 +67,30 @@ class Stacks:
         # A frame begins with its symbol, so that no other stack's frames are the same bytes. `[:]` halves the time.
         encoded = [b"".join(stack[:]) for stack in stacks]
         listed = [self._number(stack, number) for stack, number in zip(encoded, numbers, strict=True)]
-        new = [(number, stack) for number, at, stack in zip(numbers, listed, stacks, strict=True) if number == at]
-        rows = [(number, *self._frame_rows[frame], depth) for number, stack in new for depth, frame in enumerate(stack)]
-        return listed, (self._table, self._table.by_column(rows))
+        new = [
+            (number, stack)
+            for number, at, stack in zip(numbers, listed, stacks, strict=True)
+            if number == at and len(stack)
+        ]
+        return listed, self._rows(new)
+
+    def _rows(self, stacks: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Rows]:
+        if not stacks:
+            return
+        known = zip(*(self._known[frame] for _, stack in stacks for frame in stack), strict=True)
+        id_, *columns, depth = self._table.columns
+        yield (
+            self._table,
+            {
+                id_: [number for number, stack in stacks for _ in stack],
+                **dict(zip(columns, known, strict=True)),
+                depth: [at for _, stack in stacks for at in range(len(stack))],
+            },
+        )
 
     def unread(self, path: str) -> Iterator[Rows]:
         """Fields of frames that nobody understands, and how many different frames have them."""
-        unread = sorted(self._frame_rows.unread.items())
+        unread = sorted(self._known.unread.items())
         yield UNREAD, UNREAD.by_column((f"{path}.{number}", count) for number, count in unread)
 
     def _number(self, stack: bytes, number: int) -> int:
@@ -89,12 +106,12 @@ class Stacks:
         return number
 
 
-class _FrameRows(dict[bytes, tuple[int, ...]]):
-    """What is known of frames, by their encoding."""
+class _KnownFrames(dict[bytes, tuple[int, ...]]):
+    """Columns of frames, by the frames' encoding."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
-        self._row_of = attrgetter(*columns)
+        self._columns_of = attrgetter(*columns)
         self.unread: Counter[int] = Counter()
 
     def __missing__(self, encoded: bytes) -> tuple[int, ...]:
@@ -102,6 +119,6 @@ class _FrameRows(dict[bytes, tuple[int, ...]]):
         self.unread.update(unknown_fields(frame))
         if len(self) >= MOST_FRAMES:
             self.clear()
-        row: tuple[int, ...] = self._row_of(frame)
-        self[encoded] = row
-        return row
+        known: tuple[int, ...] = self._columns_of(frame)
+        self[encoded] = known
+        return known
