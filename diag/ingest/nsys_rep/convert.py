@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.nsys_rep.capture import capture_rows
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.processes import ProcessReader, output_rows, public_strings, thread_rows
+from diag.ingest.nsys_rep.session import session_rows
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
+from diag.ingest.nsys_rep.target_info import device_rows, host_rows
+from diag.ingest.nsys_rep.version import report_version
 
 
 def write_export(report: Path, export: Path, progress: Progress = silent) -> None:
@@ -21,10 +26,11 @@ def write_export(report: Path, export: Path, progress: Progress = silent) -> Non
 
 
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
-    decoder = EventDecoder(event_readers())
+    processes = ProcessReader()
+    decoder = EventDecoder([processes, *event_readers()])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
-    yield STRINGS, list(enumerate(container.strings))
+    yield STRINGS, public_strings(container, processes.environments)
     yield UNREAD, sorted(decoder.unread.items())
     yield READING, [(container.n_events, decoder.n_read, "; ".join(container.losses))]
 
@@ -46,4 +52,18 @@ def event_readers() -> list[EventReader]:
 
 def described_rows(container: Container) -> Iterator[Rows]:
     """What the sections and the description of the host say beside the events: of hardware, processes, options."""
-    yield from ()
+    threads, devices, *_ = (*container.behind_strings(), b"", b"")
+    version = report_version(container.path)
+    parts: dict[str, Callable[[], Iterable[Rows]]] = {
+        "the description of the host": lambda: host_rows(container.host),
+        "the times of the session": lambda: session_rows(container.host, version),
+        "the options of the capture": lambda: capture_rows(container.host),
+        "the names of threads": lambda: thread_rows(threads),
+        "the descriptions of devices": lambda: device_rows(devices),
+    }
+    for what, rows in parts.items():
+        try:
+            yield from rows()
+        except DecodeError:
+            container.losses.append(f"{what} cannot be decoded")
+    yield from output_rows(container)

@@ -36,7 +36,7 @@ class Table:
         return f'INSERT INTO "{self.name}" VALUES ({values})'
 
 
-def table(name: str, **columns: str) -> Table:
+def table(name: str, /, **columns: str) -> Table:
     return Table(name, columns)
 
 
