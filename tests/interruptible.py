@@ -39,6 +39,16 @@ def has_open(process: subprocess.Popen[bytes], suffix: str) -> bool:
         return False
 
 
+def minds(process: subprocess.Popen[bytes], number: signal.Signals) -> bool:
+    """Whether the process has a handler of its own for the signal. Python itself has one for SIGINT alone."""
+    try:
+        status = (Path("/proc") / str(process.pid) / "status").read_text()
+    except OSError:  # it is gone by now
+        return False
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
 def ended(pid: int, *, within_s: float = 10.0) -> bool:
     """Whether a process that is not our child ends in time; one that only waits to be reaped has ended."""
     deadline = time.monotonic() + within_s

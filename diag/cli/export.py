@@ -13,7 +13,7 @@ from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from diag.export.axis import Part
     from diag.export.table import Table
@@ -26,6 +26,7 @@ class ExportFormat(enum.StrEnum):
     PERFETTO = "perfetto"
     CSV = "csv"
     PARQUET = "parquet"
+    NSYS_SQLITE = "nsys-sqlite"
 
 
 _BY_ENDING = {
@@ -33,6 +34,7 @@ _BY_ENDING = {
     ".json.gz": ExportFormat.PERFETTO,
     ".csv": ExportFormat.CSV,
     ".parquet": ExportFormat.PARQUET,
+    ".sqlite": ExportFormat.NSYS_SQLITE,
 }
 
 
@@ -49,7 +51,9 @@ def export(
     chosen_format: Annotated[
         ExportFormat | None,
         typer.Option(
-            "--format", "-f", help="A trace for ui.perfetto.dev, or tables. Without it, the ending of FILE tells."
+            "--format",
+            "-f",
+            help="A trace for ui.perfetto.dev, tables, or an export as by nsys. Without it, the ending of FILE tells.",
         ),
     ] = None,
     table: Annotated[
@@ -73,11 +77,15 @@ def export(
 ) -> None:
     """Write a case as a trace for Perfetto, with findings and arrows, or its tables as CSV or Parquet.
 
+    A report of Nsight Systems can also become the SQLite file that `nsys export` makes, for tools that read those.
+
     Example: diag export train.nsys-rep -o train.json.gz
 
     Example: diag export run.diag -o operations.csv --table gpu_op
 
     Example: diag export run.diag -o tables --format parquet
+
+    Example: diag export train.nsys-rep -o train.sqlite
     """
     from diag.export import axis, tables, target
     from diag.ingest.importer import ImportOptions
@@ -90,6 +98,11 @@ def export(
     if window is not None:
         parse_window(window)
     output_format = chosen_format or _format_of(output)
+    if output_format is ExportFormat.NSYS_SQLITE:
+        if table is not None or as_stored or window is not None:
+            raise UsageError("--table, --as-stored and --window are for a case; nsys-sqlite is the whole of a report.")
+        _nsys_sqlite(inputs, output, force=force, with_nsys_export=with_nsys_export)
+        return
     is_trace = output_format is ExportFormat.PERFETTO
     if is_trace and (table is not None or as_stored):
         raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
@@ -133,8 +146,22 @@ def _format_of(output: Path) -> ExportFormat:
         if output.name.lower().endswith(ending):
             return told
     raise UsageError(
-        f"The ending of {output} tells no format. Name it .json, .json.gz, .csv or .parquet, or add --format."
+        f"The ending of {output} tells no format. Name it .json, .json.gz, .csv, .parquet or .sqlite, or add --format."
     )
+
+
+def _nsys_sqlite(inputs: Sequence[Path], output: Path, *, force: bool, with_nsys_export: bool) -> None:
+    from diag.export import nsys_sqlite, target
+    from diag.ingest.inputs import find_inputs
+
+    found = find_inputs(inputs)
+    if len(found) != 1 or found[0].kind not in nsys_sqlite.KINDS:
+        raise UsageError("--format nsys-sqlite takes one report of Nsight Systems: .nsys-rep, .qdrep or .qdstrm.")
+    if output == STANDARD_OUTPUT:
+        raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
+    target.check(output, [found[0].path], as_folder=False, force=force)
+    with StatusLine() as status:
+        nsys_sqlite.write(found[0], output, with_nsys_export=with_nsys_export, progress=status)
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.store.bulk import insert_columns
 from diag.store.case import Case
 from diag.store.names import pattern_of
 from diag.timeline import nesting
@@ -72,6 +74,8 @@ class RangeWriter:
         self.as_columns = expected > row_limit
         self._blocks = 0
         self._ids: dict[str, int] = {}  # of texts, or of patterns once ranges are kept as columns
+        self._first_row = int(case.value("SELECT COALESCE(MAX(id), 0) + 1 FROM cpu_range"))
+        self._times: list[NDArray[np.int64]] = []  # of the rows of each chunk: thread, start, end, and whether it nests
         self._summaries: dict[tuple[int, int], Summary] = {}
 
     def add(self, chunk: RangeChunk) -> None:
@@ -95,26 +99,30 @@ class RangeWriter:
         groups = [text for text in (*(chunk.domain or ()), *(chunk.category or ())) if text is not None]
         ids = self._intern([*chunk.texts, *groups])
         name_ids = np.array([ids[text] for text in chunk.texts], np.int64)
-        nothing: list[None] = [None] * len(chunk)
-        self.case.db.executemany(
-            _INSERT_ROW,
-            zip(
-                [self.source_id] * len(chunk),
-                chunk.thread_id.tolist(),
-                chunk.end_thread_id or nothing,
-                [KINDS[kind] for kind in chunk.kind.tolist()],
-                nothing if chunk.domain is None else [None if text is None else ids[text] for text in chunk.domain],
-                nothing if chunk.category is None else [None if text is None else ids[text] for text in chunk.category],
-                name_ids[chunk.text_index].tolist(),
-                chunk.start_ns.tolist(),
-                [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
-                chunk.external_id or nothing,
-                chunk.shapes or nothing,
-                chunk.dtypes or nothing,
-                chunk.payload or nothing,
-                strict=True,
-            ),
-        )
+        first = self._first_row + self.count - len(chunk)
+        self._times.append(np.array([chunk.thread_id, chunk.start_ns, chunk.end_ns, np.isin(chunk.kind, _NESTING)]))
+
+        def named(texts: Sequence[str | None] | None) -> list[int | None] | None:
+            return None if texts is None else [None if text is None else ids[text] for text in texts]
+
+        columns: dict[str, Sequence[Any] | None] = {
+            "id": range(first, first + len(chunk)),
+            "source_id": [self.source_id] * len(chunk),
+            "thread_id": chunk.thread_id.tolist(),
+            "end_thread_id": chunk.end_thread_id,
+            "kind": [KINDS[kind] for kind in chunk.kind.tolist()],
+            "domain_id": named(chunk.domain),
+            "category_id": named(chunk.category),
+            "name_id": name_ids[chunk.text_index].tolist(),
+            "start_ns": chunk.start_ns.tolist(),
+            "end_ns": [None if end == OPEN_NS else end for end in chunk.end_ns.tolist()],
+            "external_id": chunk.external_id,
+            "shapes": chunk.shapes,
+            "dtypes": chunk.dtypes,
+            "payload": chunk.payload,
+        }
+        given = {name: values for name, values in columns.items() if values is not None}
+        insert_columns(self.case.db, "cpu_range", given)
 
     def _intern(self, texts: Sequence[str]) -> dict[str, int]:
         """Ids of at least these texts. Most chunks repeat names, and some traces have a new name for every range."""
@@ -181,20 +189,20 @@ class RangeWriter:
             kinds = np.array([KINDS.index(name) for name in kind], np.int64)
             self._add_columns(RangeChunk(*numbers, kinds, text_index, list(index)))
         self.case.db.execute(_DELETE_ROWS, (self.source_id,))
+        self._times.clear()
 
     def _link_parents(self) -> None:
-        rows = np.array(self.case.db.execute(_ROW_TIMES, (self.source_id,)).fetchall(), np.int64).reshape(-1, 4)
-        ids, threads, starts, ends = rows[nesting.nesting_order(rows[:, 1], rows[:, 2], rows[:, 3])].T
-        parent = nesting.parents_by_thread(threads, starts, ends)
+        thread_id, start_ns, end_ns, nests = np.concatenate([np.empty((4, 0), np.int64), *self._times], axis=1)
+        rows = np.flatnonzero(nests)
+        rows = rows[nesting.nesting_order(thread_id[rows], start_ns[rows], end_ns[rows])]
+        parent = nesting.parents_by_thread(thread_id[rows], start_ns[rows], end_ns[rows])
         child = np.flatnonzero(parent >= 0)
-        self.case.db.executemany(_LINK_PARENT, zip(ids[parent[child]].tolist(), ids[child].tolist(), strict=True))
+        ids = rows + self._first_row
+        in_order = child[np.argsort(ids[child])]  # of ids, so that each page is changed once
+        self.case.db.executemany(_LINK_PARENT, zip(ids[parent[in_order]].tolist(), ids[in_order].tolist(), strict=True))
 
 
-_INSERT_ROW = """
-    INSERT INTO cpu_range (source_id, thread_id, end_thread_id, kind, domain_id, category_id, name_id, start_ns, end_ns,
-                           external_id, shapes, dtypes, payload)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_NESTING = [index for index, kind in enumerate(KINDS) if kind not in ("process", "mark")]
 _INSERT_BLOCK = "INSERT INTO column_block VALUES (?, 'cpu_range', ?, ?, ?, ?)"
 _INSERT_SUMMARY = "INSERT INTO range_summary VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE_ROWS = "DELETE FROM cpu_range WHERE source_id = ?"
@@ -204,10 +212,5 @@ _ROWS = """
      WHERE r.source_id = ? AND r.id > ?
      ORDER BY r.id
      LIMIT ?
-"""
-_ROW_TIMES = """
-    SELECT id, thread_id, start_ns, COALESCE(end_ns, 9223372036854775807)
-      FROM cpu_range
-     WHERE source_id = ? AND kind NOT IN ('process', 'mark')
 """
 _LINK_PARENT = "UPDATE cpu_range SET parent_id = ? WHERE id = ?"

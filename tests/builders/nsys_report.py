@@ -52,7 +52,10 @@ def _field(field: int, value: Value) -> bytes:
         return b"".join(_field(field, item) for item in value)
     if isinstance(value, dict):
         return text(field, message(value))
-    return number(field, value % (1 << 64)) if isinstance(value, int) else text(field, value)
+    if isinstance(value, int):
+        return number(field, value % (1 << 64))
+    assert isinstance(value, bytes)
+    return text(field, value)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def prefixed(body: bytes) -> bytes:
 
 def block(body: bytes) -> bytes:
     plain = prefixed(body)
-    packed = lz4.block.compress(plain, store_size=False)
+    packed: bytes = lz4.block.compress(plain, store_size=False)
     return varint(len(packed)) + varint(len(plain)) + packed
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -225,19 +226,36 @@ def test_an_interrupted_import_ends_soon_and_leaves_nothing(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.parametrize("module", ["diag.cli.outcome", "typer", "diag.render", "numpy", "numpy.linalg", "pyarrow.lib"])
+def test_an_interrupt_while_modules_load_is_one_line(module: str, diag: Command, export: Path) -> None:
+    """NumPy, for one, cannot be loaded again after its loading was interrupted."""
+    ended = subprocess.run(
+        [sys.executable, Path(__file__).with_name("interrupted.py"), module, "report", export],
+        check=False,
+        env=diag.environment(),
+        capture_output=True,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # no threads are involved
+    )
+    assert ended.stderr.decode() == "diag: interrupted; nothing was kept of what was being read.\n"
+    assert (ended.returncode, ended.stdout) == (128 + signal.SIGINT, b"")
+    assert not diag.leftovers()
+
+
 @pytest.mark.slow
 def test_an_interrupt_at_any_time_is_one_line(diag: Command, tmp_path: Path) -> None:
     path = stuffed_export(tmp_path, 100_000)
     for step in range(60):
         process = diag.start("report", path)
-        time.sleep(0.08 + step * 0.02)
+        interruptible.wait_until(partial(interruptible.minds, process, signal.SIGTERM), process)
+        time.sleep(step * 0.02)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
         assert (process.returncode, err.decode()) in (
             (0, ""),
             (130, "diag: interrupted; nothing was kept of what was being read.\n"),
             (130, "diag: interrupted; what was read is kept, and is not read again next time.\n"),
-            (-signal.SIGINT, ""),  # before the program proper began, or after it was done
+            (-signal.SIGINT, ""),  # after it was done
         ), step
         assert not diag.leftovers()
         for case in diag.cases():

@@ -77,7 +77,7 @@ def capture_rows(description: bytes) -> Iterator[Rows]:
     for index, process in enumerate(options.processes):
         rows += _rows(process, _PROCESS, f"PROCESS_{index}:")
     if rows:
-        yield CAPTURE, rows
+        yield CAPTURE, CAPTURE.by_column(rows)
 
 
 def _rows(message: Any, fields: Mapping[str, Field], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
-from diag.ingest.nsys_rep.capture import capture_rows
 from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.descriptions import described_rows
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
-from diag.ingest.nsys_rep.processes import ProcessReader, output_rows, public_strings, thread_rows
-from diag.ingest.nsys_rep.session import session_rows
+from diag.ingest.nsys_rep.processes import ProcessReader, public_strings
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
-from diag.ingest.nsys_rep.target_info import device_rows, host_rows
-from diag.ingest.nsys_rep.version import report_version
+from diag.store.sqlite_errors import reported
 
 
 def write_export(report: Path, export: Path, progress: Progress = silent) -> None:
-    """Writes a new SQLite file at `export`. Raises InputError when not even the header of the events can be read."""
-    with Container(report) as container, ExportWriter(export) as writer:
-        for table, rows in _rows(container, progress):
-            writer.add(table, rows)
+    """Writes a new SQLite file at `export`.
+
+    Raises InputError when not even the header of the events can be read, and StorageError when the disk is full.
+    """
+    with Container(report) as container, reported(export), ExportWriter(export) as writer:
+        for table, columns in _rows(container, progress):
+            writer.add(table, columns)
 
 
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
@@ -30,9 +31,9 @@ def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
     decoder = EventDecoder([processes, *event_readers()])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
-    yield STRINGS, public_strings(container, processes.environments)
-    yield UNREAD, sorted(decoder.unread.items())
-    yield READING, [(container.n_events, decoder.n_read, "; ".join(container.losses))]
+    yield STRINGS, STRINGS.by_column(public_strings(container, processes.environments))
+    yield UNREAD, UNREAD.by_column(sorted(decoder.unread.items()))
+    yield READING, READING.by_column([(container.n_events, decoder.n_read, "; ".join(container.losses))])
 
 
 def _event_rows(container: Container, decoder: EventDecoder, progress: Progress) -> Iterator[Rows]:
@@ -48,22 +49,3 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
     return []
-
-
-def described_rows(container: Container) -> Iterator[Rows]:
-    """What the sections and the description of the host say beside the events: of hardware, processes, options."""
-    threads, devices, *_ = (*container.behind_strings(), b"", b"")
-    version = report_version(container.path)
-    parts: dict[str, Callable[[], Iterable[Rows]]] = {
-        "the description of the host": lambda: host_rows(container.host),
-        "the times of the session": lambda: session_rows(container.host, version),
-        "the options of the capture": lambda: capture_rows(container.host),
-        "the names of threads": lambda: thread_rows(threads),
-        "the descriptions of devices": lambda: device_rows(devices),
-    }
-    for what, rows in parts.items():
-        try:
-            yield from rows()
-        except DecodeError:
-            container.losses.append(f"{what} cannot be decoded")
-    yield from output_rows(container)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from diag.ingest.nsys_rep.messages import CHOICE, Field, Message, ints, message_class, unknown_fields
-from diag.ingest.nsys_rep.tables import Row, Table
+from diag.ingest.nsys_rep.tables import Table
+from diag.store.bulk import ColumnValues
 
-Rows = tuple[Table, Sequence[Row]]
+Rows = tuple[Table, ColumnValues]
 
 
 class EventReader(Protocol):

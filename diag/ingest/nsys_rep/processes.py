@@ -12,7 +12,7 @@ from typing import Any
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
-from diag.ingest.nsys_rep.tables import Row, table
+from diag.ingest.nsys_rep.tables import table
 
 PROCESSES = table("PROCESSES", globalPid="INTEGER", pid="INTEGER", name="TEXT")
 THREAD_NAMES = table("ThreadNames", nameId="INTEGER", priority="INTEGER", globalTid="INTEGER")
@@ -46,13 +46,13 @@ class ProcessReader:
 
     def rows(self, payloads: Sequence[Any]) -> Iterable[Rows]:
         self.environments.update(process.environment for process in payloads if process.HasField("environment"))
-        yield PROCESSES, [row for process in payloads for row in _process_rows(process)]
+        yield PROCESSES, PROCESSES.by_column(row for process in payloads for row in _process_rows(process))
 
     def rest(self) -> Iterable[Rows]:
         return ()
 
 
-def _process_rows(process: Any) -> Iterator[Row]:
+def _process_rows(process: Any) -> Iterator[tuple[int, int, bytes]]:
     for name in ("name", "path"):
         if process.HasField(name):
             yield process.globalPid, process.globalPid >> 24 & 0xFFFFFF, getattr(process, name)
@@ -61,25 +61,30 @@ def _process_rows(process: Any) -> Iterator[Row]:
 
 def thread_rows(message: bytes) -> Iterator[Rows]:
     """From the first message behind the table of strings. Raises DecodeError when it is something else."""
-    threads = _THREADS.FromString(message).list
-    if threads:
-        yield THREAD_NAMES, [(t.nameId, t.priority if t.HasField("priority") else None, t.globalTid) for t in threads]
+    rows = [
+        (thread.nameId, thread.priority if thread.HasField("priority") else None, thread.globalTid)
+        for thread in _THREADS.FromString(message).list
+    ]
+    if rows:
+        yield THREAD_NAMES, THREAD_NAMES.by_column(rows)
 
 
-def output_rows(container: Container) -> Iterator[Rows]:
-    """Which processes printed something, and into which files. The texts that they printed stay in the report."""
-    outputs = container.outputs
-    if outputs:
-        names = container.strings
-        filenames = [names[output.filename] if 0 <= output.filename < len(names) else None for output in outputs]
-        yield STREAMS, [(output.globalPid, output.filename, output.content) for output in outputs]
-        yield (
-            FILES,
-            [
-                (index, filename, output.content, output.globalPid)
-                for index, (filename, output) in enumerate(zip(filenames, outputs, strict=True))
-            ],
-        )
+def stream_rows(container: Container) -> Iterator[Rows]:
+    """Which processes printed something, as whose output. The texts that they printed stay in the report."""
+    rows = [(output.globalPid, output.filename, output.content) for output in container.outputs]
+    if rows:
+        yield STREAMS, STREAMS.by_column(rows)
+
+
+def file_rows(container: Container) -> Iterator[Rows]:
+    """The same as newer exports say it once more, with the names of the files."""
+    names = dict(enumerate(container.strings))
+    rows = [
+        (index, names.get(output.filename), output.content, output.globalPid)
+        for index, output in enumerate(container.outputs)
+    ]
+    if rows:
+        yield FILES, FILES.by_column(rows)
 
 
 def public_strings(container: Container, environments: set[int]) -> list[tuple[int, bytes]]:

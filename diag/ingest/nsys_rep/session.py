@@ -1,4 +1,4 @@
-"""When a capture ran, on its own clock and in UTC, and which Nsight Systems made it.
+"""When a capture ran, on its own clock and in UTC.
 
 Times of events count from the start of the session. The description of the host says how that start is placed on the
 other clocks: pairs of clocks with the offset between them, `to = from - offset`.
@@ -16,7 +16,6 @@ from diag.ingest.nsys_rep.tables import table
 
 DETAILS = table("ANALYSIS_DETAILS", globalVid="INTEGER", duration="INTEGER", startTime="INTEGER", stopTime="INTEGER")
 START_TIME = table("TARGET_INFO_SESSION_START_TIME", utcEpochNs="INTEGER", utcTime="TEXT", localTime="TEXT")
-EXPORT = table("META_DATA_EXPORT", name="TEXT", value="TEXT")
 
 _OPTIONS = Message("Options", ints(sampling_hz=3))
 _STATE = Message("DeviceState", ints(globalVid=3))
@@ -41,13 +40,11 @@ _SECOND_NS = 1_000_000_000
 _DIGITS = 20
 
 
-def session_rows(description: bytes, version: str | None) -> Iterator[Rows]:
-    """From the description of the host, and the version of the writer. Raises DecodeError when it is no description."""
+def session_rows(description: bytes) -> Iterator[Rows]:
+    """From the description of the host. Raises DecodeError when it is none."""
     host = _HOST.FromString(description)
     yield from _details(host)
     yield from _start_time({(item.from_clock, item.to_clock): item.offset_ns for item in host.clocks.offsets})
-    made_by = {"EXPORT_PRODUCT_NAME": "NVIDIA Nsight Systems", "EXPORT_PRODUCT_VERSION": version}
-    yield EXPORT, [(name, value) for name, value in made_by.items() if value]
 
 
 def _details(host: Any) -> Iterator[Rows]:
@@ -56,7 +53,8 @@ def _details(host: Any) -> Iterator[Rows]:
     stop_ns = host.stop_ns if host.HasField("stop_ns") else host.last_ns
     start_ns, stop_ns = host.start_ns // period_ns * period_ns, stop_ns // period_ns * period_ns
     if host.HasField("start_ns") and 0 <= start_ns <= stop_ns:
-        yield DETAILS, [(state.globalVid, stop_ns - start_ns, start_ns, stop_ns) for state in host.states[:1]]
+        rows = [(state.globalVid, stop_ns - start_ns, start_ns, stop_ns) for state in host.states[:1]]
+        yield DETAILS, DETAILS.by_column(rows)
 
 
 def _start_time(offsets: dict[tuple[int, int], bytes]) -> Iterator[Rows]:
@@ -69,7 +67,8 @@ def _start_time(offsets: dict[tuple[int, int], bytes]) -> Iterator[Rows]:
     except ValueError:
         return
     if utc_ns >= 0:
-        yield START_TIME, [(utc_ns, _date(utc_ns), None if local_ns is None else _date(local_ns))]
+        row = (utc_ns, _date(utc_ns), None if local_ns is None else _date(local_ns))
+        yield START_TIME, START_TIME.by_column([row])
 
 
 def _number(text: bytes) -> int:

@@ -7,33 +7,36 @@ when its first row comes: one that is absent says that nothing of the kind was r
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from diag.store.bulk import ColumnValues, insert_columns
 from diag.store.columns import sqlite_uri
-
-Row = tuple[Any, ...]
+from diag.store.sqlite_errors import let_signals_in
 
 
 @dataclass(frozen=True)
 class Table:
     name: str
     columns: Mapping[str, str]
-    """SQL type of each column; a row has a value for each, in this order."""
+    """SQL type of each column."""
+
+    @property
+    def texts(self) -> set[str]:
+        return {column for column, type_ in self.columns.items() if type_ == "TEXT"}
 
     @property
     def create(self) -> str:
         columns = ", ".join(f'"{column}" {type_}' for column, type_ in self.columns.items())
         return f'CREATE TABLE "{self.name}" ({columns})'
 
-    @property
-    def insert(self) -> str:
-        # Texts come as bytes, for not every one is UTF-8; SQLite takes them for what they are.
-        values = ", ".join("CAST(? AS TEXT)" if type_ == "TEXT" else "?" for type_ in self.columns.values())
-        return f'INSERT INTO "{self.name}" VALUES ({values})'
+    def by_column(self, rows: Iterable[Sequence[Any]]) -> ColumnValues:
+        """Rows that have a value for each column, in this table's order."""
+        values = list(zip(*rows, strict=True))
+        return dict(zip(self.columns, values, strict=True)) if values else {}
 
 
 def table(name: str, /, **columns: str) -> Table:
@@ -55,6 +58,7 @@ class ExportWriter:
         self._tables: set[str] = set()
 
     def __enter__(self) -> Self:
+        let_signals_in(self._db)
         # The file is made anew if anything goes wrong: neither journal nor waiting for the disk is of use.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -69,8 +73,8 @@ class ExportWriter:
         finally:
             self._db.close()
 
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
+    def add(self, table: Table, columns: ColumnValues) -> None:
         if table.name not in self._tables:
             self._db.execute(table.create)
             self._tables.add(table.name)
-        self._db.executemany(table.insert, rows)
+        insert_columns(self._db, table.name, columns, as_text=table.texts)

@@ -14,7 +14,9 @@ from google.protobuf.message import DecodeError
 from diag.ingest.nsys_rep import properties
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
-from diag.ingest.nsys_rep.tables import Row, Table, table
+from diag.ingest.nsys_rep.tables import Table, table
+
+Row = tuple[Any, ...]
 
 SYSTEM_ENV = table(
     "TARGET_INFO_SYSTEM_ENV", globalVid="INTEGER", devStateName="TEXT", name="TEXT", nameEnum="INTEGER", value="TEXT"
@@ -102,9 +104,9 @@ def host_rows(description: bytes) -> Iterator[Rows]:
     """From the description of the host. Raises DecodeError when it is none."""
     states = _HOST.FromString(description).states
     if rows := [row for state in states for row in _property_rows(state)]:
-        yield SYSTEM_ENV, rows
+        yield SYSTEM_ENV, SYSTEM_ENV.by_column(rows)
     if rows := [row for state in states for row in _nic_rows(state)]:
-        yield NIC, rows
+        yield NIC, NIC.by_column(rows)
 
 
 def _property_rows(state: Any) -> Iterator[Row]:
@@ -137,7 +139,7 @@ def device_rows(message: bytes) -> Iterator[Rows]:
         (NAMED_CONTEXT, [_values(context, _NAMED_CONTEXT) for context in devices.named_contexts]),
         (NAMED_STREAM, [_values(stream, _NAMED_STREAM) for stream in devices.named_streams]),
     )
-    yield from ((table, rows) for table, rows in described if rows)
+    yield from ((table, table.by_column(rows)) for table, rows in described if rows)
 
 
 def _has_added(context: Any) -> bool:
