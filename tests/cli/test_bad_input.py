@@ -95,7 +95,7 @@ UNREADABLE: dict[str, tuple[Make, str]] = {
     "zip": (_zip, "zip archive"),
     "zstd": (_bytes("trace.json.zst", b"\x28\xb5\x2f\xfd" + b"\0" * 50), "zstd"),
     "Nsight Compute": (_bytes("k.ncu-rep", b"NVR\x00" + b"\0" * 50), "Nsight Compute"),
-    "misnamed nsys report": (_bytes("run.bin", b"NVIDIA Tegra Profiler Report 2024.6.2.25"), ".nsys-rep"),
+    "nsys report without events": (_bytes("run.bin", b"NVIDIA Tegra Profiler Report 2024.6.2.25"), "cut short"),
     "nsys name, other content": (_bytes("x.nsys-rep", b"hello"), "does not begin like"),
     "other JSON": (_bytes("config.json", b'{"lr": 0.1}'), "no trace events"),
     "pipe": (_pipe, "is not a file"),

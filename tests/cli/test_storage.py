@@ -185,7 +185,7 @@ def test_a_conversion_that_ends_early_ends_its_tool(number: signal.Signals, diag
     """)
     tool.chmod(0o755)
     report.write_bytes(b"NVIDIA Tegra Profiler Report 2024.6.2.25" + bytes(100))
-    process = diag.start("report", report, env={"DIAG_NSYS": str(tool)})
+    process = diag.start("report", report, "--with-nsys-export", env={"DIAG_NSYS": str(tool)})
     deadline = time.monotonic() + 20
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < deadline
