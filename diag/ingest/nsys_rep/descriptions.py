@@ -8,11 +8,12 @@ from google.protobuf.message import DecodeError
 
 from diag.ingest.nsys_rep.capture import capture_rows
 from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.devices import device_rows
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.processes import file_rows, stream_rows, thread_rows
 from diag.ingest.nsys_rep.session import session_rows
 from diag.ingest.nsys_rep.tables import table
-from diag.ingest.nsys_rep.target_info import device_rows, host_rows
+from diag.ingest.nsys_rep.target_info import host_rows
 from diag.ingest.nsys_rep.version import report_version
 
 EXPORT = table("META_DATA_EXPORT", name="TEXT", value="TEXT")

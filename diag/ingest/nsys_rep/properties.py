@@ -72,3 +72,4 @@ MESSAGES = frozenset(
     }
 )
 """Those whose values are protobuf messages: no texts, but what other tables say in columns."""
+LEFT_OUT = SECRET | MESSAGES
