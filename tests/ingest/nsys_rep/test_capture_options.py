@@ -42,8 +42,6 @@ def test_what_was_to_be_recorded(tmp_path: Path) -> None:
     [
         (20, "COLLECT_NVTX_TRACE"),
         (21, "COLLECT_CUDA_TRACE"),
-        (40, "CUDA_FLUSH_PERIODICALLY"),
-        (42, "CUDA_SKIP_SOME_API_CALLS"),
         (43, "COLLECT_GPU_MEMORY_USAGE"),
         (44, "COLLECT_UVM_CPU_PAGE_FAULTS"),
         (48, "COLLECT_UVM_GPU_PAGE_FAULTS"),

@@ -136,7 +136,7 @@ def test_a_pair(name: str, real_reports: list[Path], tmp_path: Path) -> None:
 def test_options_of_the_capture_that_are_understood(real_reports: list[Path], tmp_path: Path) -> None:
     (report,) = (path for path in real_reports if path.stem == "h200-fuser-2024.6")
     told = set(rows(converted(report, tmp_path), "META_DATA_CAPTURE") or [])
-    assert len(told) == 31
+    assert len(told) == 28
     assert {
         (b"CAPTURE_EVENT_TYPE", b"Cuda"),
         (b"PROCESS_0:COLLECT_GPU_MEMORY_USAGE", b"false"),
