@@ -29,7 +29,7 @@ _SEARCHED_BYTES = 16 << 20
 _MOST_LZ4_GAINS = 256
 """LZ4 packs 255 bytes into one at best (LZ4 block format: a length grows by 255 for each byte)."""
 
-_OFFSETS = message_class(Message("Offsets", {"compression": Field(1, BYTES), **ints(strings_at=2)}))
+_OFFSETS = message_class(Message("Offsets", {"compression": Field(1, BYTES), **ints(strings_at=2, schemas_at=3)}))
 _HEADER = message_class(Message("Header", {"compression": Field(9, BYTES), **ints(n_events=1)}))
 _COUNTED = message_class(Message("Counted", {"events": Field(1, BYTES, repeated=True)}))
 _OUTPUT = Message("Output", ints(globalPid=1, filename=2, content=3))
@@ -79,19 +79,24 @@ class Container:
         except (ValueError, DecodeError) as error:
             raise Damaged(f"{name} is damaged, or cut short before its first event. Copy it again.") from error
         self._events_end = events.end
-        self._strings_at = self._find_strings(events)
+        offsets = self._offsets()
+        self._strings_at = self._find_strings(events, offsets.strings_at)
+        self._schemas_at = events.start + len(_EVENTS_MARK) + offsets.schemas_at if offsets.schemas_at else None
 
     def _search_events(self) -> Section:
         head = self._file.read(Section(0, min(self._file.n_bytes, _SEARCHED_BYTES)))
         return Section(head.index(_EVENTS_MARK), self._file.n_bytes)
 
-    def _find_strings(self, events: Section) -> int:
-        """Where the table of strings begins: as the file says, else behind the last of the events that it declares."""
+    def _offsets(self) -> Any:
+        """What lies where in the section of events, counted from behind its mark; 0 where the file does not say."""
         try:
-            offset = _OFFSETS.FromString(self.section("Sampling Data Offsets")).strings_at
+            return _OFFSETS.FromString(self.section("Sampling Data Offsets"))
         except DecodeError:
-            offset = 0
-        at = int(events.start + len(_EVENTS_MARK) + offset)
+            return _OFFSETS()
+
+    def _find_strings(self, events: Section, offset: int) -> int:
+        """Where the table of strings begins: as the file says, else behind the last of the events that it declares."""
+        at = events.start + len(_EVENTS_MARK) + offset
         if offset and self._blocks_at <= at < events.end:
             return at
         n_events, at = 0, self._blocks_at
@@ -146,6 +151,18 @@ class Container:
                 yield message
         except ValueError:
             return
+
+    def payload_schemas(self) -> bytes:
+        """How the bytes are to be read that NVTX events carry; none where no program said so."""
+        if self._schemas_at is None:
+            return b""
+        try:
+            plain, _ = self._block(self._schemas_at, self._events_end)
+            (body,) = length_prefixed(plain)
+        except ValueError:
+            self.losses.append("what the payloads of NVTX events mean is lost")
+            return b""
+        return body
 
     def _block(self, at: int, end: int) -> tuple[bytes, int]:
         """A block, unpacked, and where it ends."""

@@ -10,7 +10,9 @@ from google.protobuf.message import DecodeError
 from diag.ingest.input_file import Progress, silent
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.descriptions import described_rows
+from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.nvtx import NvtxReader
 from diag.ingest.nsys_rep.processes import ProcessReader, public_strings
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
 from diag.store.sqlite_errors import reported
@@ -48,4 +50,4 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return []
+    return [NvtxReader(), DiagnosticReader()]

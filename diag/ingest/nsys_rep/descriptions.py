@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, repeat
 
 from google.protobuf.message import DecodeError
 
@@ -10,6 +11,7 @@ from diag.ingest.nsys_rep.capture import capture_rows
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.devices import device_rows
 from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
 from diag.ingest.nsys_rep.processes import file_rows, stream_rows, thread_rows
 from diag.ingest.nsys_rep.session import session_rows
 from diag.ingest.nsys_rep.tables import table
@@ -27,13 +29,14 @@ def described_rows(container: Container) -> Iterator[Rows]:
     """Rows of the tables that an export has beside those of events. What cannot be decoded is one of its losses."""
     version = report_version(container.path)
     is_new = version is not None and tuple(map(int, version.split(".")[:2])) >= _NEW_TABLES_SINCE
-    threads, devices, *_ = (*container.behind_strings(), b"", b"")
+    threads, devices = islice(chain(container.behind_strings(), repeat(b"")), 2)
     parts: dict[str, Callable[[], Iterable[Rows]]] = {
         "the description of the host": lambda: host_rows(container.host),
         "the times of the session": lambda: session_rows(container.host),
         "the options of the capture": lambda: capture_rows(container.host) if is_new else (),
         "the names of threads": lambda: thread_rows(threads),
         "the descriptions of devices": lambda: device_rows(devices),
+        "what the payloads of NVTX events mean": lambda: schema_rows(container.payload_schemas()),
     }
     for what, rows in parts.items():
         try:

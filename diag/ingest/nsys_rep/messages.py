@@ -8,8 +8,10 @@ protobuf as unknown and can be counted. Reading eight fields of an event so take
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from google.protobuf import descriptor_pb2, message_factory
@@ -36,6 +38,8 @@ class Field:
     number: int
     type: Scalar | Message = INT
     repeated: bool = False
+    default: float | bytes | None = None
+    """What it reads as where it is not there; None: as protobuf says, 0 or no bytes."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,36 @@ def ints(**numbers: int) -> dict[str, Field]:
     return {name: Field(number) for name, number in numbers.items()}
 
 
+ABSENT = -(1 << 63) + 0x5EED
+"""What a number of `optional_ints` reads as where it is not there: no time, id or size is that.
+
+Asking `HasField` for every number of millions of events would take as long as reading them. It is not the least of all
+numbers, because that is one which programs do attach to a range.
+"""
+NO_TEXT = b"\0"
+"""What a text of `optional_texts` reads as where it is not there: a text of C is never that."""
+
+
+def optional_ints(**numbers: int) -> dict[str, Field]:
+    """Fields that hold one number each, by name, or none: that is not the same as 0."""
+    return {name: Field(number, default=ABSENT) for name, number in numbers.items()}
+
+
+def optional_texts(**numbers: int) -> dict[str, Field]:
+    """Fields that hold one text each, by name, or none."""
+    return {name: Field(number, BYTES, default=NO_TEXT) for name, number in numbers.items()}
+
+
+def optional_floats(**numbers: int) -> dict[str, Field]:
+    """Fields that hold one float each, by name, or none; NaN where it is not there."""
+    return {name: Field(number, FLOAT, default=math.nan) for name, number in numbers.items()}
+
+
+def optional_doubles(**numbers: int) -> dict[str, Field]:
+    """As `optional_floats`, of 8 bytes."""
+    return {name: Field(number, DOUBLE, default=math.nan) for name, number in numbers.items()}
+
+
 def unclear(*numbers: int, type: Scalar = INT) -> dict[str, Field]:  # noqa: A002  # as in Field
     """Fields that real files hold and that nobody understands yet.
 
@@ -97,6 +131,8 @@ def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> No
     for name, declared in message.fields.items():
         label = _Declared.LABEL_REPEATED if declared.repeated else _Declared.LABEL_OPTIONAL
         added = described.field.add(name=name, number=declared.number, label=label)
+        if declared.default is not None:
+            added.default_value = _default_of(declared.default)
         if isinstance(declared.type, Message):
             added.type = _Declared.TYPE_MESSAGE
             added.type_name = f".{_PACKAGE}.{declared.type.name}"
@@ -106,7 +142,22 @@ def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> No
             added.type = declared.type.value
 
 
-def unknown_fields(message: Any) -> set[int]:
-    """Numbers of the fields that a decoded message holds and that were not declared."""
+def _default_of(value: float | bytes) -> str:
+    """As descriptors spell a default: bytes are escaped as in C."""
+    return "".join(f"\\{byte:03o}" for byte in value) if isinstance(value, bytes) else str(value)
+
+
+def columns_of(messages: Sequence[Any], names: Iterable[str]) -> dict[str, list[Any]]:
+    """The values that fields have in each of the messages, by name; read in C, 0.04 µs each."""
+    return {name: list(map(attrgetter(name), messages)) for name in names}
+
+
+def texts_of(messages: Sequence[Any], name: str) -> list[bytearray]:
+    """The texts that a field has in each of the messages; as bytearrays, which SQLite takes five times faster."""
+    return list(map(bytearray, map(attrgetter(name), messages)))
+
+
+def unknown_fields(message: Any) -> list[int]:
+    """Numbers of the fields that a decoded message holds and that were not declared, as often as they are there."""
     unknown = UnknownFieldSet(message)
-    return {unknown[index].field_number for index in range(len(unknown))}
+    return [unknown[index].field_number for index in range(len(unknown))]

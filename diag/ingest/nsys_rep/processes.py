@@ -11,7 +11,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
+from diag.ingest.nsys_rep.messages import BYTES, Field, Message, columns_of, ints, message_class, optional_ints
 from diag.ingest.nsys_rep.tables import table
 
 PROCESSES = table("PROCESSES", globalPid="INTEGER", pid="INTEGER", name="TEXT")
@@ -19,7 +19,7 @@ THREAD_NAMES = table("ThreadNames", nameId="INTEGER", priority="INTEGER", global
 STREAMS = table("ProcessStreams", globalPid="INTEGER", filenameId="INTEGER", contentId="INTEGER")
 FILES = table("ANALYSIS_FILE", id="INTEGER", filename="TEXT", contentId="INTEGER", globalPid="INTEGER")
 
-_THREAD = Message("Thread", ints(nameId=2, priority=3, globalTid=4))
+_THREAD = Message("Thread", optional_ints(nameId=2, priority=3, globalTid=4))
 _THREADS = message_class(Message("Threads", {"list": Field(1, _THREAD, repeated=True)}))
 
 
@@ -61,12 +61,9 @@ def _process_rows(process: Any) -> Iterator[tuple[int, int, bytes]]:
 
 def thread_rows(message: bytes) -> Iterator[Rows]:
     """From the first message behind the table of strings. Raises DecodeError when it is something else."""
-    rows = [
-        (thread.nameId, thread.priority if thread.HasField("priority") else None, thread.globalTid)
-        for thread in _THREADS.FromString(message).list
-    ]
-    if rows:
-        yield THREAD_NAMES, THREAD_NAMES.by_column(rows)
+    threads = _THREADS.FromString(message).list
+    if threads:
+        yield THREAD_NAMES, columns_of(threads, THREAD_NAMES.columns)
 
 
 def stream_rows(container: Container) -> Iterator[Rows]:

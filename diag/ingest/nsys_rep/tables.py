@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
 from diag.store.bulk import ColumnValues, insert_columns
 from diag.store.columns import sqlite_uri
 from diag.store.sqlite_errors import let_signals_in
@@ -25,8 +26,9 @@ class Table:
     """SQL type of each column."""
 
     @property
-    def texts(self) -> set[str]:
-        return {column for column, type_ in self.columns.items() if type_ == "TEXT"}
+    def values(self) -> dict[str, str]:
+        """SQL that makes of what is bound the value of each column."""
+        return {column: _VALUES[type_] for column, type_ in self.columns.items()}
 
     @property
     def create(self) -> str:
@@ -37,6 +39,14 @@ class Table:
         """Rows that have a value for each column, in this table's order."""
         values = list(zip(*rows, strict=True))
         return dict(zip(self.columns, values, strict=True)) if values else {}
+
+
+_VALUES = {
+    "INTEGER": f"NULLIF(?, {ABSENT})",
+    # Texts come as bytes, for not every one is UTF-8; SQLite takes them for what they are.
+    "TEXT": f"CAST(NULLIF(?, x'{NO_TEXT.hex()}') AS TEXT)",
+    "REAL": "?",  # SQLite makes NULL of NaN
+}
 
 
 def table(name: str, /, **columns: str) -> Table:
@@ -77,4 +87,9 @@ class ExportWriter:
         if table.name not in self._tables:
             self._db.execute(table.create)
             self._tables.add(table.name)
-        insert_columns(self._db, table.name, columns, as_text=table.texts)
+        there = {name: values for name, values in columns.items() if not _is_absent(values)}
+        insert_columns(self._db, table.name, there, values=table.values)
+
+
+def _is_absent(values: Sequence[Any]) -> bool:
+    return bool(values) and values[0] in (ABSENT, NO_TEXT) and values.count(values[0]) == len(values)

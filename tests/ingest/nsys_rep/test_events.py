@@ -1,0 +1,88 @@
+"""Decoding of events: to whom they go, and that nothing of them goes without being counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from diag.ingest.nsys_rep.events import EventDecoder, Rows
+from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, unclear
+from diag.ingest.nsys_rep.tables import table
+from diag.store.bulk import ColumnValues
+from tests.builders.nsys_report import Value, message
+
+SEEN = table("SEEN", start="INTEGER", size="INTEGER")
+
+
+class Reader:
+    number = 102
+    message = Message(
+        "Work",
+        {**optional_ints(start=1), **unclear(7), "part": Field(5, Message("Part", {**ints(size=2), **unclear(9)}))},
+    )
+
+    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
+        yield SEEN, SEEN.by_column((work.start, work.part.size) for work in payloads)
+
+    def rest(self) -> Iterator[Rows]:
+        yield SEEN, SEEN.by_column([(-1, -1)])
+
+
+class Other(Reader):
+    number = 110
+    message = Message("Other", ints(start=1))
+
+    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
+        yield SEEN, SEEN.by_column((work.start, 0) for work in payloads)
+
+    def rest(self) -> Iterator[Rows]:
+        yield from ()
+
+
+def by_row(columns: ColumnValues) -> list[tuple[int, ...]]:
+    return list(zip(*columns.values(), strict=True))
+
+
+def decoded(*events: dict[int, Value]) -> tuple[EventDecoder, list[tuple[int, ...]]]:
+    decoder = EventDecoder([Reader(), Other()])
+    return decoder, [row for _, columns in decoder.rows(message({1: list(events)})) for row in by_row(columns)]
+
+
+def test_events_go_to_the_reader_of_their_class_in_order() -> None:
+    decoder, rows = decoded(
+        {1: 59, 102: {1: 10, 5: {2: 3}}}, {1: 49, 110: {1: 20}}, {1: 59, 102: {1: 30}}, {1: 49, 110: {1: 40}}
+    )
+    assert rows == [(10, 3), (30, 0), (20, 0), (40, 0)]
+    assert (decoder.n_events, decoder.n_read, dict(decoder.unread)) == (4, 4, {})
+    assert [row for _, columns in decoder.rest() for row in by_row(columns)] == [(-1, -1)]
+
+
+def test_what_nobody_understands_is_counted_by_its_field() -> None:
+    unread = {1: 59, 102: {1: 1, 5: {2: 3, 9: 1, 4: [1, 2]}, 7: 0, 8: {1: 1}}}
+    decoder, rows = decoded(
+        unread, {1: 48, 108: {1: 1}}, unread, {1: 5}, {1: 48, 108: {1: 1}}, {200: {1: 1}}, {200: {}}
+    )
+    assert rows == [(1, 3), (1, 3)]
+    assert (decoder.n_events, decoder.n_read) == (7, 2)
+    assert decoder.unread == {"108": 2, "200": 2, "102.7": 2, "102.8": 2, "102.5.9": 2, "102.5.4": 2}
+
+
+def test_counts_grow_from_block_to_block() -> None:
+    decoder, _ = decoded({102: {1: 1}}, {108: {}})
+    list(decoder.rows(message({1: [{102: {3: 1}}, {108: {}}]})))
+    assert (decoder.n_events, decoder.n_read, decoder.unread) == (4, 2, {"108": 2, "102.3": 1})
+
+
+@pytest.mark.parametrize("body", [b"\x0a\x05abc", message({1: [b"\xff"]}), message({1: [{102: b"\x08"}]})])
+def test_damaged_events(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        list(EventDecoder([Reader()]).rows(body))
+
+
+def test_a_block_without_events() -> None:
+    decoder = EventDecoder([Reader()])
+    assert list(decoder.rows(b"")) == []
+    assert (decoder.n_events, decoder.unread) == (0, {})
