@@ -75,15 +75,6 @@ def test_groups_that_were_not_set_are_not_told(tmp_path: Path) -> None:
     assert not [name for name in told({30: 1}, tmp_path) if ":" in name]
 
 
-def test_exports_of_old_versions_tell_no_options(tmp_path: Path) -> None:
-    export = with_options({2: {1: 123}}, tmp_path, b"2023.1.2.43-32377213v0")
-    assert rows(export, "META_DATA_CAPTURE") is None
-    assert rows(export, "EXPORT_META_DATA") == [
-        (b"EXPORT_PRODUCT_NAME", b"NVIDIA Nsight Systems"),
-        (b"EXPORT_PRODUCT_VERSION", b"2023.1.2.43"),
-    ]
-
-
 def test_command_lines_and_environments_are_not_told(tmp_path: Path) -> None:
     process = {10: b"secret-command", 11: b"--token=secret", 20: 1, 30: {1: b"TOKEN", 2: b"secret-value"}}
     assert b"secret" not in with_options({26: process}, tmp_path).read_bytes()
