@@ -108,7 +108,10 @@ class CallReader:
 
     def rest(self) -> Iterator[Rows]:
         """Classes that are not understood."""
-        yield UNREAD, UNREAD.by_column((f"{self.number}.6 = {n}", count) for n, count in sorted(self._unread.items()))
+        yield (
+            UNREAD,
+            UNREAD.by_column((f"{self.number}.6 = {n}", n_calls) for n, n_calls in sorted(self._unread.items())),
+        )
 
 
 class _CallsWithStacks:
