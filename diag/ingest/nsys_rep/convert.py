@@ -8,10 +8,14 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.descriptions import described_rows
 from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.gpu_memory import gpu_memory_readers
+from diag.ingest.nsys_rep.gpu_metrics import GpuMetricsReader
+from diag.ingest.nsys_rep.gpu_work import GpuWorkReader
 from diag.ingest.nsys_rep.nvtx import NvtxReader
 from diag.ingest.nsys_rep.processes import ProcessReader, public_strings
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
@@ -30,7 +34,8 @@ def write_export(report: Path, export: Path, progress: Progress = silent) -> Non
 
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
     processes = ProcessReader()
-    decoder = EventDecoder([processes, *event_readers()])
+    metrics = GpuMetricsReader(container.header, container.strings)
+    decoder = EventDecoder([processes, *event_readers()], beside=[metrics])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield STRINGS, STRINGS.by_column(public_strings(container, processes.environments))
@@ -50,4 +55,4 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return [NvtxReader(), DiagnosticReader()]
+    return [GpuWorkReader(), CallReader(), *gpu_memory_readers(), NvtxReader(), DiagnosticReader()]

@@ -25,6 +25,8 @@ EVENTS = (
 )
 NUMBERED_IN_ORDER = ("id", "parent_id", "stack_id", "call_id", "process_id", "thread_id", "end_thread_id")
 """Columns that number rows as they come."""
+IN_NEWER_EXPORTS = ("cluster_x", "cluster_y", "cluster_z")
+"""Facts that reports hold for longer than exports have a column for them."""
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def case_of(path: Path) -> Iterator[Case]:
 def rows(case: Case, table: str) -> pandas.DataFrame:
     """A table as a set of rows: what a reader happens to number, and in which order it comes, is no part of it."""
     frame = case.frame(table)
-    frame = frame.drop(columns=[name for name in frame.columns if name in NUMBERED_IN_ORDER])
+    frame = frame.drop(columns=[name for name in frame.columns if name in (*NUMBERED_IN_ORDER, *IN_NEWER_EXPORTS)])
     return frame.sort_values(by=list(frame.columns), ignore_index=True) if len(frame.columns) else frame
 
 
