@@ -47,7 +47,7 @@ def told(case: Case, *, without: Collection[str] = ()) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(
         RENDERERS["json"](analyse(case, AnalysisOptions()), width=80, color=False, top=5)
     )
-    for kept in ("clear", "cannot_tell"):
+    for kept in ("findings", "clear", "cannot_tell"):
         report[kept] = [answer for answer in report[kept] if answer["rule"] not in without]
     told_of_sources = ("kind", "tool_version", "clock_offset_ns", "time_resolution_ns")
     report["sources"] = [{name: source[name] for name in told_of_sources} for source in report["sources"]]
@@ -58,10 +58,15 @@ MORE_IN_REPORTS = ("capture.unread", "capture.lost", "capture.graphs", "graph.ca
 """Rules that ask for what exports of some versions leave out, though the report holds it: messages, options."""
 
 
-def compare(ours: Case, theirs: Case) -> None:
+RENAMED = {("v100-julia-one-kernel", "overhead"): ["name"]}
+"""Columns of the pair in which whoever made the report anonymous also hit a name: "vabraries"."""
+
+
+def compare(ours: Case, theirs: Case, name: str) -> None:
     for table in EVENTS:
         if table != "diagnostic" or len(rows(theirs, table)):
-            pandas.testing.assert_frame_equal(rows(ours, table), rows(theirs, table), obj=table)
+            left, right = (rows(case, table).drop(columns=RENAMED.get((name, table), [])) for case in (ours, theirs))
+            pandas.testing.assert_frame_equal(left, right, obj=table)
     assert told(ours, without=MORE_IN_REPORTS) == told(theirs, without=MORE_IN_REPORTS)
     captured = {fact: n for fact, n in theirs.sources[0].capabilities.items() if n is not None}
     assert captured.items() <= ours.sources[0].capabilities.items()
@@ -71,7 +76,7 @@ def compare(ours: Case, theirs: Case) -> None:
 def test_a_report_and_its_export_are_the_same(name: str, real_reports: list[Path]) -> None:
     (report,) = (path for path in real_reports if path.stem == name)
     with case_of(report) as ours, case_of(report.with_suffix(".sqlite")) as theirs:
-        compare(ours, theirs)
+        compare(ours, theirs, name)
         assert ours.sources[0].events_declared == ours.sources[0].events_read
 
 
@@ -84,4 +89,4 @@ def test_a_report_and_what_nsys_exports_of_it_are_the_same(name: str, real_repor
         case_of(report) as ours,
         open_inputs([report], ImportOptions(use_cache=False, with_nsys_export=True)) as theirs,
     ):
-        compare(ours, theirs)
+        compare(ours, theirs, name)
