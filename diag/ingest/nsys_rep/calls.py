@@ -111,7 +111,10 @@ class CallReader:
 
     def rest(self) -> Iterator[Rows]:
         """Classes, and fields of frames, that are not understood."""
-        yield UNREAD, UNREAD.by_column((f"{self.number}.6 = {n}", count) for n, count in sorted(self._unread.items()))
+        yield (
+            UNREAD,
+            UNREAD.by_column((f"{self.number}.6 = {n}", n_calls) for n, n_calls in sorted(self._unread.items())),
+        )
         for calls in self._with_stacks.values():
             yield from calls.unread(f"{self.number}.{_FRAMES.number}")
 

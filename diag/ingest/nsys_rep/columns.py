@@ -12,7 +12,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.messages import ABSENT
 from diag.ingest.nsys_rep.tables import Table
-from diag.store.bulk import ColumnValues
+from diag.store.bulk import ColumnValues, is_all
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class FieldTable:
             if holder not in holders:
                 holders[holder] = list(map(attrgetter(holder), payloads))
             numbers = list(map(attrgetter(name), holders[holder]))
-            if numbers.count(ABSENT) < len(numbers):
+            if not is_all(numbers, ABSENT):
                 yield name, numbers
 
 

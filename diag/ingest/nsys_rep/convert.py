@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from diag.ingest.input_file import Progress, silent
 from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.descriptions import described_rows
 from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.enum_tables import enum_rows
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
@@ -17,7 +18,7 @@ from diag.ingest.nsys_rep.gpu_memory import gpu_memory_readers
 from diag.ingest.nsys_rep.gpu_metrics import GpuMetricsReader
 from diag.ingest.nsys_rep.gpu_work import GpuWorkReader
 from diag.ingest.nsys_rep.nvtx import NvtxReader
-from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
+from diag.ingest.nsys_rep.processes import ProcessReader, public_strings
 from diag.ingest.nsys_rep.sampling import MappingReader, SampleReader, SchedulingReader
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
 from diag.store.sqlite_errors import reported
@@ -34,12 +35,13 @@ def write_export(report: Path, export: Path, progress: Progress = silent, *, sha
 
 
 def _rows(container: Container, progress: Progress, share_stacks: bool) -> Iterator[Rows]:
+    processes = ProcessReader()
     metrics = GpuMetricsReader(container.header, container.strings)
-    decoder = EventDecoder(event_readers(share_stacks), [metrics])
+    decoder = EventDecoder([processes, *event_readers(share_stacks)], beside=[metrics])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield from enum_rows()
-    yield STRINGS, STRINGS.by_column(enumerate(container.strings))
+    yield STRINGS, STRINGS.by_column(public_strings(container, processes.environments))
     yield UNREAD, UNREAD.by_column(sorted(decoder.unread.items()))
     yield READING, READING.by_column([(container.n_events, decoder.n_read, "; ".join(container.losses))])
 
@@ -66,11 +68,3 @@ def event_readers(share_stacks: bool) -> list[EventReader]:
         MappingReader(),
         DiagnosticReader(),
     ]
-
-
-def described_rows(container: Container) -> Iterator[Rows]:
-    """What the sections and the description of the host say beside the events: of hardware, processes, options."""
-    try:
-        yield from schema_rows(container.payload_schemas())
-    except DecodeError:
-        container.losses.append("what the payloads of NVTX events mean is lost")

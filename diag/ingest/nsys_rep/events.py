@@ -42,21 +42,20 @@ class EventDecoder:
     are in protobuf's encoding one message with all their types and payloads; decoded as such they need no object per
     event beside the payload, which saves a third of the time.
 
-    A block may hold messages of other kinds; for the readers of these, `number` is the block's field that repeats them.
+    A block may hold messages `beside` its events, which the declared number of events counts, too; for their readers,
+    `number` is the block's field that repeats them.
     """
 
-    def __init__(self, readers: Sequence[EventReader], of_other_kinds: Sequence[EventReader] = ()) -> None:
-        self._of_other_kinds = {reader.message.name: reader for reader in of_other_kinds}
-        self._block = message_class(
-            Message("Block", {"events": Field(1, BYTES, repeated=True), **_repeated(of_other_kinds)})
-        )
+    def __init__(self, readers: Sequence[EventReader], beside: Sequence[EventReader] = ()) -> None:
         self._readers = {reader.message.name: reader for reader in readers}
+        self._beside = {reader.message.name: reader for reader in beside}
         taken = {reader.number for reader in readers}
         self._others = {f"class_{number}": number for number in _CLASSES if number not in taken}
         others = {name: Field(number, BYTES, repeated=True) for name, number in self._others.items()}
-        self._class = message_class(
-            Message("Joined", {"types": Field(1, repeated=True), **_repeated(readers), **others})
-        )
+        joined = Message("Joined", {"types": Field(1, repeated=True), **_repeated(readers), **others})
+        self._joined = message_class(joined)
+        block = Message("Block", {"events": Field(1, BYTES, repeated=True), **_repeated(beside)})
+        self._block = message_class(block)
         self.n_events = 0
         self.n_read = 0
         self.unread: Counter[str] = Counter()
@@ -65,29 +64,27 @@ class EventDecoder:
     def rows(self, body: bytes) -> Iterator[Rows]:
         """Rows of a block. Raises DecodeError when it is no message of events."""
         block = self._block.FromString(body)
-        for name, reader in self._of_other_kinds.items():
-            if messages := list(getattr(block, name)):
-                self.n_events += len(messages)
-                self.n_read += len(messages)
-                yield from reader.rows(messages)
-        yield from self._rows_of_events(block.events)
-
-    def _rows_of_events(self, events: Sequence[bytes]) -> Iterator[Rows]:
-        content = b"".join(events)
-        joined = self._class.FromString(content)
-        self.n_events += len(events)
+        content = b"".join(block.events)
+        joined = self._joined.FromString(content)
+        self.n_events += len(block.events)
         for name, reader in self._readers.items():
             if payloads := list(getattr(joined, name)):
                 self.n_read += len(payloads)
                 yield from reader.rows(payloads)
                 self.unread += _count_unclear(payloads, reader.message, str(reader.number))
+        for name, reader in self._beside.items():
+            if messages := list(getattr(block, name)):
+                self.n_events += len(messages)
+                self.n_read += len(messages)
+                yield from reader.rows(messages)
         self.unread += Counter({str(number): len(getattr(joined, name)) for name, number in self._others.items()})
+        self.unread += Counter(map(str, unknown_fields(block)))
         joined.DiscardUnknownFields()
         if joined.ByteSize() < len(content):
-            self.unread += self._count_undeclared(self._class.FromString(content))
+            self.unread += self._count_undeclared(self._joined.FromString(content))
 
     def rest(self) -> Iterator[Rows]:
-        for reader in (*self._of_other_kinds.values(), *self._readers.values()):
+        for reader in (*self._readers.values(), *self._beside.values()):
             yield from reader.rest()
 
     def _count_undeclared(self, joined: Any) -> Counter[str]:

@@ -23,7 +23,6 @@ _CAPTURE_CLOCK = 3
 """Of a source whose times are those of all other events (ENUM_NSYS_GENERIC_EVENT_SOURCE of the exports)."""
 _SOURCE_OF_TYPE = ~0xFFFFFFFF
 """The bits of a type's id that are the id of its source."""
-_MOST_METRICS = 4096
 _LONGEST_SAMPLE_BYTES = 1 << 16
 _FORMATS = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<i8"}  # SQLite has no unsigned numbers of 64 bits
 
@@ -142,10 +141,12 @@ def _described(header: bytes, strings: Sequence[bytes]) -> tuple[dict[int, _Gpu]
 
 
 def _layout(metrics: Sequence[Any]) -> np.dtype[np.void] | None:
-    """None where a sample cannot look like that."""
-    if not 0 < len(metrics) <= _MOST_METRICS or any(
-        metric.size not in _FORMATS or not 0 <= metric.offset <= _LONGEST_SAMPLE_BYTES for metric in metrics
-    ):
+    """None where a sample cannot look like that: what a file claims must not make more rows than a sample has bytes."""
+    if not metrics or any(metric.size not in _FORMATS for metric in metrics):
+        return None
+    n_bytes = max(metric.offset + metric.size for metric in metrics)
+    overlap = sum(metric.size for metric in metrics) > n_bytes
+    if overlap or n_bytes > _LONGEST_SAMPLE_BYTES or min(metric.offset for metric in metrics) < 0:
         return None
     return np.dtype(
         {

@@ -22,6 +22,7 @@ _KERNEL_COLUMNS = {
     **optional_ints(clusterX=31, clusterY=32, clusterZ=33, maxPotentialClusterSize=35, maxActiveClusters=36),
     **optional_ints(sharedMemoryRequestedPercentage=25),
 }
+_KERNEL_EXTRAS = optional_ints(eventCategory=8, sharedMemoryConfig=26)
 _COPY_COLUMNS = {
     **optional_ints(bytes=1, copyKind=2, deprecatedSrcId=3, srcKind=4, dstKind=5, srcDeviceId=6, srcContextId=7),
     **optional_ints(dstDeviceId=8, dstContextId=9, migrationCause=10, graphNodeId=11, virtualAddress=12),
@@ -37,8 +38,8 @@ GPU_WORK = Message(
         **optional_ints(start=1, end=2, correlationId=3, deviceId=4, contextId=5, streamId=6),
         **optional_ints(globalPid=8, greenContextId=9),
         **optional_ints(eventClass=7),  # says what the nested message says
-        # Fields of these that are added here have no column in any export.
-        "kernel": Field(101, Message("Kernel", {**_KERNEL_COLUMNS, **optional_ints(eventCategory=8, sharedMemory=26)})),
+        # What these have beside their columns no export has a column for.
+        "kernel": Field(101, Message("Kernel", {**_KERNEL_COLUMNS, **_KERNEL_EXTRAS})),
         "copy": Field(102, Message("Copy", {**_COPY_COLUMNS, **optional_ints(graphId=13)})),
         "memset": Field(103, Message("Memset", {**_MEMSET_COLUMNS, **optional_ints(graphId=5)})),
         "sync": Field(105, Message("Sync", _SYNC_COLUMNS)),

@@ -91,7 +91,7 @@ class Stacks:
     def unread(self, path: str) -> Iterator[Rows]:
         """Fields of frames that nobody understands, and how many different frames have them."""
         unread = sorted(self._known.unread.items())
-        yield UNREAD, UNREAD.by_column((f"{path}.{number}", count) for number, count in unread)
+        yield UNREAD, UNREAD.by_column((f"{path}.{number}", n_frames) for number, n_frames in unread)
 
     def _number(self, stack: bytes, number: int) -> int:
         if not stack or not self._shared:

@@ -44,7 +44,14 @@ def test_times_of_another_clock_are_none_of_the_capture() -> None:
 
 @pytest.mark.parametrize(
     "metrics",
-    [[], [{1: 3, 2: -1, 3: 4}], [{1: 3, 2: 1 << 40, 3: 4}], [{1: 3, 2: 0, 3: 3}], [{1: 3, 2: 0, 3: 1 << 40}]],
+    [
+        [],
+        [{1: 3, 2: 0, 3: 1}] * 9,
+        [{1: 3, 2: -1, 3: 4}],
+        [{1: 3, 2: 1 << 40, 3: 4}],
+        [{1: 3, 2: 0, 3: 3}],
+        [{1: 3, 2: 0, 3: 1 << 40}],
+    ],
 )
 def test_a_layout_that_cannot_be_is_not_read(metrics: list[dict[int, int]]) -> None:
     tables, _ = read_samples([{1: GPU + 1, 2: 5, 3: SAMPLE}], metrics)
