@@ -112,6 +112,8 @@ def test_samples_and_calls_of_a_case_have_their_stacks(tmp_path: Path) -> None:
 
 def test_stacks_of_real_reports_are_those_of_their_exports(exported_reports: Sequence[tuple[Path, Path]]) -> None:
     for report, export in exported_reports:
+        if report.stem == "v100-julia-one-kernel":  # whoever made it anonymous replaced parts of names, too
+            continue
         with (
             open_inputs([report], ImportOptions(use_cache=False)) as ours,
             open_inputs([export], ImportOptions(use_cache=False)) as theirs,
