@@ -66,6 +66,7 @@ class Report:
     strings: Sequence[bytes] = ()
     host: Mapping[int, Value] = field(default_factory=dict)
     behind_strings: Sequence[bytes] = ()
+    payload_schemas: Mapping[int, Value] = field(default_factory=dict)
     sections: Mapping[bytes, bytes] = field(default_factory=dict)
     declared: int | None = None
     events_in_block: int = 7000
@@ -78,10 +79,14 @@ class Report:
         )
         head = prefixed(message(self.host)) + prefixed(message({1: declared, 9: b"lz4"})) + blocks
         strings = block(message({1: list(self.strings)})) + b"".join(map(prefixed, self.behind_strings))
+        offsets = {2: len(head)}
+        if self.payload_schemas:
+            offsets[3] = len(head) + len(strings)
+            strings += block(message(self.payload_schemas))
         parts = {
             b"Analysis Options Data": b"",
             b"Raw Sampling Data": b"QDTEXT00" + head + strings,
-            b"Sampling Data Offsets": message({1: b"lz4", 2: len(head)}),
+            b"Sampling Data Offsets": message({1: b"lz4", **offsets}),
             b"UI Data": text(6, b"2022.4.2.1-df9881f"),
             **self.sections,
         }
