@@ -140,20 +140,33 @@ def _chunk(
     if as_patterns:
         return chunk
     ends = _translate(numbers_of(batch.column("end_global_tid")), threads)
-    keys = list(zip((numbers["global_tid"] >> 24).tolist(), batch.column("domain").to_pylist(), strict=True))
+    elsewhere = ends.astype(object)
+    elsewhere[ends == chunk.thread_id] = None
+    process, domain = numbers["global_tid"] >> 24, numbers_of(batch.column("domain"))
     chunk = replace(
         chunk,
-        end_thread_id=[None if a == b else b for a, b in zip(chunk.thread_id.tolist(), ends.tolist(), strict=True)],
-        domain=[domains.get(key) for key in keys],
+        end_thread_id=elsewhere.tolist(),
+        domain=_named(process, domain, domains),
     )
     if extras is None:
         return chunk
+    keys = zip(process.tolist(), domain.tolist(), strict=True)
     categories, texts, binaries = (batch.column(name).to_pylist() for name in ("category", "payload", "binary"))
     return replace(
         chunk,
         category=[extras.category_of(*key, number) for key, number in zip(keys, categories, strict=True)],
         payload=[extras.payload_of(*pair) for pair in zip(texts, binaries, strict=True)],
     )
+
+
+def _named(
+    process: NDArray[np.int64], domain: NDArray[np.int64], domains: Mapping[tuple[int, int], str]
+) -> list[str | None]:
+    """Name of each domain, where it has one."""
+    named = np.full(len(domain), None, object)
+    for key, name in domains.items():
+        named[(process == key[0]) & (domain == key[1])] = name
+    return named.tolist()
 
 
 def _mark_type(kinds: dict[int, int]) -> int:

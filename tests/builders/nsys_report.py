@@ -65,6 +65,7 @@ class Report:
     events: Sequence[Mapping[int, Value]]
     strings: Sequence[bytes] = ()
     host: Mapping[int, Value] = field(default_factory=dict)
+    outputs: Sequence[Mapping[int, Value]] = ()
     behind_strings: Sequence[bytes] = ()
     payload_schemas: Mapping[int, Value] = field(default_factory=dict)
     sections: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -78,7 +79,9 @@ class Report:
             for at in range(0, len(self.events), self.events_in_block)
         )
         head = prefixed(message(self.host)) + prefixed(message({1: declared, 9: b"lz4"})) + blocks
-        strings = block(message({1: list(self.strings)})) + b"".join(map(prefixed, self.behind_strings))
+        strings = block(message({1: list(self.strings), 2: list(self.outputs)})) + b"".join(
+            map(prefixed, self.behind_strings)
+        )
         offsets = {2: len(head)}
         if self.payload_schemas:
             offsets[3] = len(head) + len(strings)

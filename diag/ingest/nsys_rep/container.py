@@ -5,11 +5,11 @@ Nothing here knows what an event means. A block is unpacked only when it fits in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import lz4.block
 from google.protobuf.message import DecodeError
@@ -32,7 +32,10 @@ _MOST_LZ4_GAINS = 256
 _OFFSETS = message_class(Message("Offsets", {"compression": Field(1, BYTES), **ints(strings_at=2, schemas_at=3)}))
 _HEADER = message_class(Message("Header", {"compression": Field(9, BYTES), **ints(n_events=1)}))
 _COUNTED = message_class(Message("Counted", {"events": Field(1, BYTES, repeated=True)}))
-_STRINGS = message_class(Message("Strings", {"texts": Field(1, BYTES, repeated=True)}))
+_OUTPUT = Message("Output", ints(globalPid=1, filename=2, content=3))
+_STRINGS = message_class(
+    Message("Strings", {"texts": Field(1, BYTES, repeated=True), "outputs": Field(2, _OUTPUT, repeated=True)})
+)
 
 
 class Damaged(InputError):
@@ -122,13 +125,22 @@ class Container:
     @cached_property
     def strings(self) -> list[bytes]:
         """The texts that names of events are indices into; none when they are lost."""
+        return list(self._table_of_strings.texts)
+
+    @property
+    def outputs(self) -> Sequence[Any]:
+        """What processes printed: `globalPid`, and indices of the texts that are `filename` and `content`."""
+        return cast(Sequence[Any], self._table_of_strings.outputs)
+
+    @cached_property
+    def _table_of_strings(self) -> Any:
         try:
             plain, _ = self._block(self._strings_at, self._events_end)
             (body,) = length_prefixed(plain)
-            return list(_STRINGS.FromString(body).texts)
+            return _STRINGS.FromString(body)
         except (ValueError, DecodeError):
             self.losses.append("the names are lost")
-            return []
+            return _STRINGS()
 
     def behind_strings(self) -> Iterator[bytes]:
         """The messages that follow the table of strings in the section of events."""

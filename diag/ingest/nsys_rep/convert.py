@@ -8,11 +8,16 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.descriptions import described_rows
 from diag.ingest.nsys_rep.diagnostics import DiagnosticReader
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
+from diag.ingest.nsys_rep.gpu_memory import gpu_memory_readers
+from diag.ingest.nsys_rep.gpu_metrics import GpuMetricsReader
+from diag.ingest.nsys_rep.gpu_work import GpuWorkReader
 from diag.ingest.nsys_rep.nvtx import NvtxReader
-from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
+from diag.ingest.nsys_rep.processes import ProcessReader, public_strings
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
 from diag.store.sqlite_errors import reported
 
@@ -28,10 +33,12 @@ def write_export(report: Path, export: Path, progress: Progress = silent) -> Non
 
 
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
-    decoder = EventDecoder(event_readers())
+    processes = ProcessReader()
+    metrics = GpuMetricsReader(container.header, container.strings)
+    decoder = EventDecoder([processes, *event_readers()], beside=[metrics])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
-    yield STRINGS, STRINGS.by_column(enumerate(container.strings))
+    yield STRINGS, STRINGS.by_column(public_strings(container, processes.environments))
     yield UNREAD, UNREAD.by_column(sorted(decoder.unread.items()))
     yield READING, READING.by_column([(container.n_events, decoder.n_read, "; ".join(container.losses))])
 
@@ -48,12 +55,4 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return [NvtxReader(), DiagnosticReader()]
-
-
-def described_rows(container: Container) -> Iterator[Rows]:
-    """What the sections and the description of the host say beside the events: of hardware, processes, options."""
-    try:
-        yield from schema_rows(container.payload_schemas())
-    except DecodeError:
-        container.losses.append("what the payloads of NVTX events mean is lost")
+    return [GpuWorkReader(), CallReader(), *gpu_memory_readers(), NvtxReader(), DiagnosticReader()]

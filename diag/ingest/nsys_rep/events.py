@@ -42,7 +42,8 @@ class EventDecoder:
     are in protobuf's encoding one message with all their types and payloads; decoded as such they need no object per
     event beside the payload, which saves a third of the time.
 
-    A block may hold messages `beside` its events; for their readers, `number` is the block's field that repeats them.
+    A block may hold messages `beside` its events, which the declared number of events counts, too; for their readers,
+    `number` is the block's field that repeats them.
     """
 
     def __init__(self, readers: Sequence[EventReader], beside: Sequence[EventReader] = ()) -> None:
@@ -73,6 +74,8 @@ class EventDecoder:
                 self.unread += _count_unclear(payloads, reader.message, str(reader.number))
         for name, reader in self._beside.items():
             if messages := list(getattr(block, name)):
+                self.n_events += len(messages)
+                self.n_read += len(messages)
                 yield from reader.rows(messages)
         self.unread += Counter({str(number): len(getattr(joined, name)) for name, number in self._others.items()})
         self.unread += Counter(map(str, unknown_fields(block)))

@@ -80,7 +80,7 @@ def test_what_lies_beside_the_events_goes_to_its_reader_or_is_counted() -> None:
     body = message({1: [{102: {1: 1}}], 2: [{1: 7}, {1: 8}], 110: [{1: 9}]})
     decoder = EventDecoder([Reader()], beside=[Other()])
     assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(1, 0), (9, 0)]
-    assert (decoder.n_events, decoder.n_read, decoder.unread) == (1, 1, {"2": 2})
+    assert (decoder.n_events, decoder.n_read, decoder.unread) == (2, 2, {"2": 2})
 
 
 @pytest.mark.parametrize("body", [b"\x0a\x05abc", message({1: [b"\xff"]}), message({1: [{102: b"\x08"}]})])
