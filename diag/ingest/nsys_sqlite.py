@@ -119,9 +119,9 @@ class _Import:
     def _copy_account_of_reading(self) -> None:
         if nsys.READING in self.export:
             self._run(sql.EVENTS_READ, nsys.READING)
-            self.notes += [
-                f"The report is damaged: {as_text(losses)}." for (losses,) in self.export.rows(nsys.READING, sql.LOSSES)
-            ]
+            for losses, n_read, n_declared in self.export.rows(nsys.READING, sql.LOSSES):
+                told = f"{n_read:,} of {n_declared:,} events" if {type(n_read), type(n_declared)} == {int} else "Events"
+                self.notes.append(f"The report is damaged: {as_text(losses)}. {told} were read.")
         if nsys.UNREAD in self.export:
             self._run(sql.UNREAD, nsys.UNREAD)
 

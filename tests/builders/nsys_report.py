@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,11 @@ class Report:
     declared: int | None = None
     events_in_block: int = 7000
 
-    def content(self) -> bytes:
+    def content(self, damage: Callable[[bytes], bytes] = lambda plain: plain) -> bytes:
+        """The file's bytes; `damage` may change each message of events before it is packed."""
         declared = len(self.events) if self.declared is None else self.declared
         blocks = b"".join(
-            block(message({1: [dict(event) for event in self.events[at : at + self.events_in_block]]}))
+            block(damage(message({1: [dict(event) for event in self.events[at : at + self.events_in_block]]})))
             for at in range(0, len(self.events), self.events_in_block)
         )
         head = prefixed(message(self.host)) + prefixed(message({1: declared, 9: b"lz4"})) + blocks
