@@ -35,7 +35,7 @@ def write_export(report: Path, export: Path, progress: Progress = silent) -> Non
 def _rows(container: Container, progress: Progress) -> Iterator[Rows]:
     processes = ProcessReader()
     metrics = GpuMetricsReader(container.header, container.strings)
-    decoder = EventDecoder([processes, *event_readers()], beside=[metrics])
+    decoder = EventDecoder([processes, *event_readers()], beside=[metrics], in_lockstep=[NvtxReader()])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield STRINGS, STRINGS.by_column(public_strings(container, processes.environments))
@@ -55,4 +55,4 @@ def _event_rows(container: Container, decoder: EventDecoder, progress: Progress)
 
 def event_readers() -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
-    return [GpuWorkReader(), CallReader(), *gpu_memory_readers(), NvtxReader(), DiagnosticReader()]
+    return [GpuWorkReader(), CallReader(), *gpu_memory_readers(), DiagnosticReader()]
