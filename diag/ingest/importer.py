@@ -188,7 +188,7 @@ def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progr
         return nsys_report.exported(item.path, folder, progress=progress), "nsys-sqlite"
     if item.kind == "nsys-report":
         export = folder / nsys_report.export_name(item.path)
-        write_export(item.path, export, progress)
+        write_export(item.path, export, progress, share_stacks=True)
         return export, "nsys-sqlite"
     if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
         return settled_copy(item.path, beside, folder), item.kind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.ingest import collectives
+from diag.ingest import collectives, nsys_enums
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile
@@ -33,7 +33,7 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
     """Stores all ranges; returns their number, or None when NVTX was not captured."""
     if nsys.NVTX not in export:
         return None
-    types = {label: number for number, label in nsys.DEFAULT_LABELS[_EVENT_TYPES].items()}
+    types = {label: number for number, label in nsys_enums.labels(_EVENT_TYPES).items()}
     types |= {label: number for number, label in export.labels(_EVENT_TYPES).items()}
     kinds = {types[name]: KINDS.index(kind) for name, kind in _KIND_OF_TYPE.items()}
     wanted = ", ".join(map(str, kinds))

@@ -354,9 +354,11 @@ OS_CALLS = """
      WHERE {is_timed} AND {is_os_call}
 """
 
+# A sample has the stack of its own number, or, in the exports that diag writes for itself, that of another sample.
 SAMPLES = """
     INSERT INTO cpu_sample (source_id, thread_id, time_ns, cpu, stack_id)
-    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER), CAST({id} AS INTEGER) + {stack_offset}
+    SELECT :source, th.value, {start}, CAST({cpu} AS INTEGER),
+           CAST(COALESCE({callchainId}, {id}) AS INTEGER) + {stack_offset}
       FROM src.{table} t
       JOIN map_thread th ON th.key = {globalTid}
      WHERE {is_instant}

@@ -2,7 +2,7 @@
 
 Tables and columns come and go between versions (2.9 of 2022 to 3.28 of 2026, and the exports of 2021 that carry no
 version at all), so every statement asks the file which columns it has. Labels come from the file's own ENUM tables;
-`DEFAULT_LABELS` holds the documented values for files that have none.
+`nsys_enums` has those of files that bring none.
 
 Source: Nsight Systems User Guide, "SQLite Export Schema Reference"; CUPTI documentation for the enumerations.
 """
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from diag.ingest import nsys_enums
 from diag.ingest.input_file import LONGEST_NS
 from diag.ingest.nsys_statements import CONDITIONS
 
@@ -69,7 +70,6 @@ COPY_KINDS = {
     "Unified Device-to-Device": "unified d2d",
 }
 MEMORY_OPERATIONS = {"Allocation": "alloc", "Deallocation": "free"}
-MIGRATION_CAUSES = ("Unknown", "User prefetch", "Page fault", "Speculative prefetch", "Eviction", "Access counters")
 SYNC_KINDS = {
     "Unknown": "unknown",
     "Event sync": "event",
@@ -97,58 +97,6 @@ SCHED_STATES = {
 """What the state of a thread that leaves its core means; the other states leave it open."""
 PREEMPTED = ("DispatchInt", "Preempted", "QuantumEnd", "YieldExecution", "ReadyToRun", "DeferredPreempt")
 """What a thread is "blocked" on that could go on running."""
-
-DEFAULT_LABELS: Mapping[str, Mapping[int, str]] = {
-    "ENUM_CUDA_MEMCPY_OPER": dict(enumerate(COPY_KINDS)),
-    "ENUM_CUDA_MEM_KIND": dict(
-        enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
-    ),
-    "ENUM_CUDA_DEV_MEM_EVENT_OPER": dict(enumerate(MEMORY_OPERATIONS)),
-    "ENUM_CUDA_MEMPOOL_OPER": dict(enumerate(("Invalid", "Created", "Destroyed", "Trimmed"))),
-    "ENUM_CUDA_MEMPOOL_TYPE": dict(enumerate(("Invalid", "Local", "Imported"))),
-    "ENUM_CUDA_UNIF_MEM_MIGRATION": dict(enumerate(MIGRATION_CAUSES)),
-    "ENUM_CUDA_UNIF_MEM_ACCESS_TYPE": dict(enumerate(("Unknown", "Read", "Write", "Atomic", "Prefetch"))),
-    "ENUM_CUPTI_SYNC_TYPE": dict(enumerate(SYNC_KINDS)),
-    "ENUM_CUPTI_STREAM_TYPE": dict(
-        enumerate(("Unknown stream type", "Default stream", "Non-blocking stream", "Null stream"))
-    ),
-    "ENUM_CUPTI_OVERHEAD_TYPE": {
-        0: "Undefined",
-        1: "Unknown",
-        2: "Driver JIT compiler (CUDA)",
-        3: "Buffer flush (Profiler)",
-        4: "Instrumentation (Profiler)",
-        5: "Resource creation/destruction (Profiler)",
-        6: "Runtime module loading (CUDA)",
-        7: "Lazy function loading (CUDA)",
-        8: "Command buffer full (CUDA)",
-    },
-    "ENUM_SAMPLING_THREAD_STATE": dict(
-        enumerate(
-            (
-                *("Unknown", "Running", "Interruptible", "Uninterruptible", "Stopped", "Terminated"),
-                *("Unscheduled", "Waiting", "OS runtime", "Initialized", "Transition"),
-            )
-        )
-    ),
-    "ENUM_SCHEDULING_THREAD_BLOCK": {
-        42: "QuantumEnd",
-        43: "DispatchInt",
-        44: "Preempted",
-        45: "YieldExecution",
-        49: "ReadyToRun",
-        51: "DeferredPreempt",
-    },
-    "ENUM_DIAGNOSTIC_SEVERITY_LEVEL": dict(enumerate(("Unknown", "Info", "Warning", "Error", "Verbose"))),
-    "ENUM_NSYS_EVENT_TYPE": {
-        33: "NvtxCategory",
-        34: "NvtxMark",
-        59: "NvtxPushPopRange",
-        60: "NvtxStartEndRange",
-        75: "NvtxDomainCreate",
-    },
-}
-
 
 LONGEST_TEXT_BYTES = 4096
 """Of a range's text: a chunk of ranges is held in memory, and each may name the same long text."""
@@ -212,7 +160,7 @@ class Export:
 
     def labels(self, enum: str) -> dict[int, str]:
         """Label of each value of an enumeration: the file's own where it has them."""
-        labels = dict(DEFAULT_LABELS[enum])
+        labels = nsys_enums.labels(enum)
         if enum in self:
             column = "label" if "label" in self.columns[enum] else "name"
             rows = self.db.execute(f'SELECT id, CAST({column} AS BLOB) FROM src."{enum}"')

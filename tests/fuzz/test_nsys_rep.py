@@ -45,7 +45,7 @@ def payloads(message: Message) -> st.SearchStrategy[dict[int, Any]]:
 def events() -> st.SearchStrategy[dict[int, Any]]:
     understood = [
         st.fixed_dictionaries({1: st.integers(0, 170), reader.number: payloads(reader.message)})
-        for reader in event_readers()
+        for reader in event_readers(share_stacks=True)
     ]
     unknown = st.fixed_dictionaries({1: _numbers, 119: _texts})
     return st.one_of(*understood, unknown)

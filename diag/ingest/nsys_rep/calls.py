@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import count
 from operator import attrgetter
 from typing import Any
 
-from diag.ingest.nsys_rep.call_stacks import FRAME, stack_rows, stack_table
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
+from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, optional_ints
 from diag.ingest.nsys_rep.openacc import OPENACC, openacc_rows
+from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
 from diag.ingest.nsys_rep.tables import UNREAD, table
 
 _NODE = Message("GraphNodeCreation", optional_ints(graphNodeId=1, originalGraphNodeId=2))
 _GRAPH = Message("GraphCreation", optional_ints(graphId=1))
 _INSTANCE = Message("GraphExecCreation", optional_ints(graphId=1, graphExecId=2))
 _CLONE = Message("GraphClone", optional_ints(graphId=1, originalGraphId=2))
+_FRAMES = frames(15)
 CALL = Message(
     "Call",
     {
         **optional_ints(start=1, end=2, correlationId=3, eventClass=6, nameId=7, returnValue=8, globalTid=13),
         **optional_ints(nestingLevel=20),
-        "frames": Field(15, FRAME, repeated=True),
+        "frames": _FRAMES,
         "openacc": Field(25, OPENACC),
         "node": Field(33, _NODE),
         "instance": Field(37, _INSTANCE),
@@ -74,7 +74,7 @@ class CallReader:
     number = 108
     message = CALL
 
-    def __init__(self) -> None:
+    def __init__(self, *, share_stacks: bool) -> None:
         self._with_stacks = {
             "cuda": _CallsWithStacks(
                 field_table(
@@ -82,13 +82,16 @@ class CallReader:
                     *("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue"),
                     callchainId="INTEGER",
                 ),
-                stack_table("CUDA_CALLCHAINS", "symbol", "module", "unresolved", "originalIP"),
-                no_stack=None,
+                Stacks(
+                    stack_table("CUDA_CALLCHAINS", ("symbol", "module", "unresolved", "originalIP")),
+                    shared=share_stacks,
+                ),
+                without=ABSENT,
             ),
             "os": _CallsWithStacks(
                 field_table("OSRT_API", *_CALL, "returnValue", "nestingLevel", callchainId="INTEGER"),
-                stack_table("OSRT_CALLCHAINS", *FRAME.fields),
-                no_stack=0,
+                Stacks(stack_table("OSRT_CALLCHAINS"), shared=share_stacks),
+                without=0,
             ),
         }
         self._unread: Counter[int] = Counter()
@@ -107,24 +110,26 @@ class CallReader:
                 yield from openacc_rows(calls)
 
     def rest(self) -> Iterator[Rows]:
-        """Classes that are not understood."""
+        """Classes, and fields of frames, that are not understood."""
         yield (
             UNREAD,
             UNREAD.by_column((f"{self.number}.6 = {n}", n_calls) for n, n_calls in sorted(self._unread.items())),
         )
+        for calls in self._with_stacks.values():
+            yield from calls.unread(f"{self.number}.{_FRAMES.number}")
 
 
 class _CallsWithStacks:
-    """Calls of a kind that are recorded with their call stack, which is numbered as they come."""
+    """Calls of a kind that are recorded with their call stack; those that are without one refer to stack `without`."""
 
-    def __init__(self, calls: FieldTable, stacks: FieldTable, no_stack: int | None) -> None:
-        self._calls, self._stacks, self._no_stack = calls, stacks, no_stack
-        self._n_stacks = 0
+    def __init__(self, calls: FieldTable, stacks: Stacks, *, without: int) -> None:
+        self._calls, self._stacks, self._without = calls, stacks, without
 
     def rows(self, calls: Sequence[Any]) -> Iterator[Rows]:
         stacks = list(map(attrgetter("frames"), calls))
-        numbers = count(self._n_stacks + 1)
-        yield self._calls.rows(calls, callchainId=[next(numbers) if stack else self._no_stack for stack in stacks])
-        if found := [stack for stack in stacks if stack]:
-            yield stack_rows(self._stacks, found, self._n_stacks + 1)
-            self._n_stacks += len(found)
+        listed, frames_of_new = self._stacks.add(stacks, self._stacks.count(stacks, without=self._without))
+        yield self._calls.rows(calls, callchainId=listed)
+        yield from frames_of_new
+
+    def unread(self, path: str) -> Iterator[Rows]:
+        yield from self._stacks.unread(path)

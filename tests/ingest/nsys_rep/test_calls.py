@@ -17,19 +17,22 @@ ROW = {"start": 100, "end": 150, "nameId": 1, "globalTid": (1 << 48) + 5}
 
 
 def rows_of_calls(*calls: Mapping[int, Any]) -> Tables:
-    return read(EventDecoder([CallReader()]), [message({1: [{1: 48, 108: {**CALL, **call}} for call in calls]})])
+    return read(
+        EventDecoder([CallReader(share_stacks=False)]),
+        [message({1: [{1: 48, 108: {**CALL, **call}} for call in calls]})],
+    )
 
 
 def test_real_reports(exported_reports: Iterable[tuple[Path, Path]]) -> None:
     n_rows = 0
     for report, export in exported_reports:
-        ours = read_report(report, [CallReader()])
+        ours = read_report(report, [CallReader(share_stacks=False)])
         n_rows += sum(assert_as_exported(ours, export, table) for table in TABLES)
     assert n_rows >= (968 + 23) + (6 + 871 + 27 + 10)
 
 
 def test_own_captures(os_calls: Path, nsys: Path) -> None:
-    ours, export = read_report(os_calls, [CallReader()]), exported_by(nsys, os_calls)
+    ours, export = read_report(os_calls, [CallReader(share_stacks=False)]), exported_by(nsys, os_calls)
     n_rows = [assert_as_exported(ours, export, table) for table in TABLES]
     assert n_rows[0] == 0
     assert min(n_rows[1:]) > 5
@@ -84,7 +87,7 @@ def test_graphs_that_are_made() -> None:
 def test_stacks_are_numbered_over_all_blocks() -> None:
     stacks = [{**CALL, 6: 27, 15: [{1: 5, 2: 6}] * n_frames} for n_frames in (1, 0, 2)]
     block = message({1: [{1: 48, 108: call} for call in stacks]})
-    tables = read(EventDecoder([CallReader()]), [block, block])
+    tables = read(EventDecoder([CallReader(share_stacks=False)]), [block, block])
     assert [row["callchainId"] for row in tables["OSRT_API"]] == [1, 0, 2, 3, 0, 4]
     frames = [(row["id"], row["stackDepth"]) for row in tables["OSRT_CALLCHAINS"]]
     assert frames == [(1, 0), (2, 0), (2, 1), (3, 0), (4, 0), (4, 1)]

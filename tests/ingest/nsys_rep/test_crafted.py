@@ -99,7 +99,7 @@ def crafted(os_calls: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(crafted: Path) -> Tables:
-    return read_report(crafted, [GpuWorkReader(), CallReader(), *gpu_memory_readers()])
+    return read_report(crafted, [GpuWorkReader(), CallReader(share_stacks=False), *gpu_memory_readers()])
 
 
 @pytest.fixture(scope="module")
