@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,22 +13,23 @@ from pathlib import Path
 import pytest
 
 ATTEMPTS = 3
-"""nsys now and then loses its own agent on a busy machine ("End of file") and writes nothing."""
+"""nsys now and then loses its own agent on a busy machine: it ends without a file, or it never ends."""
+LONGEST_S = 60.0
 QUIET = ("--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none")
 
 
 def capture_of(program: Path, folder: Path, command: Sequence[str | Path], *, options: Sequence[str] = QUIET) -> Path:
     """The report, or stream, that `program` profile makes of a command, alone in the new `folder`."""
     folder.mkdir()
-    said = ""
+    log = folder.with_suffix(".log")
+    profile = [program, "profile", *options, "--force-overwrite=true", f"--output={folder / 'run'}", *command]
     for _ in range(ATTEMPTS):
-        profile = [program, "profile", *options, "--force-overwrite=true", f"--output={folder / 'run'}", *command]
-        ended = subprocess.run(profile, check=False, capture_output=True, text=True, timeout=240)
-        said += ended.stdout + ended.stderr
+        with log.open("ab") as said:  # no pipe: the agent, which may outlive nsys, would keep it open
+            _run(profile, said.fileno())
         if captures := list(folder.iterdir()):
             (capture,) = captures
             return capture
-    raise AssertionError(f"nsys made no capture in {ATTEMPTS} attempts: {said}")
+    raise AssertionError(f"nsys made no capture in {ATTEMPTS} attempts: {log.read_text()}")
 
 
 def annotated_program(nsys: Path, source: Path, folder: Path) -> Path:
@@ -37,3 +41,22 @@ def annotated_program(nsys: Path, source: Path, folder: Path) -> Path:
     program = folder / source.stem
     subprocess.run([compiler, "-O1", "-I", headers, source, "-o", program, "-ldl", "-lpthread"], check=True)
     return program
+
+
+def _run(profile: Sequence[str | Path], output: int) -> None:
+    with subprocess.Popen(profile, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as nsys:
+        try:
+            nsys.wait(LONGEST_S)
+        except subprocess.TimeoutExpired:
+            nsys.kill()
+        finally:
+            _end_agent(nsys.pid)
+
+
+def _end_agent(nsys: int) -> None:
+    """nsys names the session of its agent, a process of its own, after itself."""
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = cmdline.read_bytes().split(b"\0")
+            if b"--start-agent" in words and any(word.endswith(b"-%d" % nsys) for word in words):
+                os.kill(int(cmdline.parent.name), signal.SIGKILL)
