@@ -67,6 +67,7 @@ class Report:
     host: Mapping[int, Value] = field(default_factory=dict)
     outputs: Sequence[Mapping[int, Value]] = ()
     behind_strings: Sequence[bytes] = ()
+    payload_schemas: Mapping[int, Value] = field(default_factory=dict)
     sections: Mapping[bytes, bytes] = field(default_factory=dict)
     declared: int | None = None
     events_in_block: int = 7000
@@ -82,10 +83,14 @@ class Report:
         strings = block(message({1: list(self.strings), 2: list(self.outputs)})) + b"".join(
             map(prefixed, self.behind_strings)
         )
+        offsets = {2: len(head)}
+        if self.payload_schemas:
+            offsets[3] = len(head) + len(strings)
+            strings += block(message(self.payload_schemas))
         parts = {
             b"Analysis Options Data": b"",
             b"Raw Sampling Data": b"QDTEXT00" + head + strings,
-            b"Sampling Data Offsets": message({1: b"lz4", 2: len(head)}),
+            b"Sampling Data Offsets": message({1: b"lz4", **offsets}),
             b"UI Data": text(6, b"2022.4.2.1-df9881f"),
             **self.sections,
         }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 ATTEMPTS = 3
 """nsys now and then loses its own agent on a busy machine: it ends without a file, or it never ends."""
@@ -38,6 +41,17 @@ def capture_of(
             (capture,) = captures
             return capture
     raise NoCapture(f"nsys made no capture in {ATTEMPTS} attempts: {log.read_text()}")
+
+
+def annotated_program(nsys: Path, source: Path, folder: Path) -> Path:
+    """A C program with NVTX events, built in a folder against the headers that nsys ships."""
+    headers = next(iter(nsys.resolve().parent.parent.glob("target-linux-*/nvtx/include")), None)
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or headers is None:
+        pytest.skip("building a program with NVTX ranges needs a C compiler and the NVTX headers of nsys")
+    program = folder / source.stem
+    subprocess.run([compiler, "-O1", "-I", headers, source, "-o", program, "-ldl", "-lpthread"], check=True)
+    return program
 
 
 def _run(profile: Sequence[str | Path], output: int, longest_s: float) -> None:

@@ -12,7 +12,6 @@ import shutil
 import signal
 import sqlite3
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from diag.ingest.nsys_rep.version import report_version
 from diag.ingest.nsys_report import Nsys, exported, find_nsys
 from tests import interruptible
 from tests.builders.nsys_report import MAGIC, fake_nsys, old_report, script
-from tests.ingest.captures import capture_of
+from tests.ingest.captures import annotated_program, capture_of
 
 NEW_HEADER = MAGIC + b"2024@6@2@25-246234924588v0.\n\x0bLocal (CLI)"
 STREAM_HEADER = b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n\xb7\x15"
@@ -439,20 +438,14 @@ def test_a_real_report_cut_short(nsys: Nsys, reports: Path, workdir: Path, tmp_p
 
 @pytest.fixture(scope="module")
 def annotated(nsys: Nsys, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program with seven NVTX ranges, built against the headers that nsys ships."""
-    home = nsys.path.resolve().parent.parent
-    headers = next(iter(home.glob("target-linux-*/nvtx/include")), None)
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or headers is None:
-        pytest.skip("building a program with NVTX ranges needs a C compiler and the NVTX headers of nsys")
+    """A program with seven NVTX ranges."""
     folder = tmp_path_factory.mktemp("annotated")
     source = write(
         folder / "ranges.c",
         b"#include <nvtx3/nvToolsExt.h>\n"
         b'int main(void) { for (int i = 0; i < 7; i++) { nvtxRangePushA("step"); nvtxRangePop(); } return 0; }\n',
     )
-    subprocess.run([compiler, "-I", headers, source, "-o", folder / "ranges", "-ldl"], check=True)
-    return folder / "ranges"
+    return annotated_program(nsys.path, source, folder)
 
 
 def test_a_capture_of_our_own(nsys: Nsys, workdir: Path, tmp_path: Path) -> None:

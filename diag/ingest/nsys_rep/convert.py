@@ -37,7 +37,7 @@ def write_export(report: Path, export: Path, progress: Progress = silent, *, sha
 def _rows(container: Container, progress: Progress, share_stacks: bool) -> Iterator[Rows]:
     processes = ProcessReader()
     metrics = GpuMetricsReader(container.header, container.strings)
-    decoder = EventDecoder([processes, *event_readers(share_stacks)], beside=[metrics])
+    decoder = EventDecoder([processes, *event_readers(share_stacks)], beside=[metrics], in_lockstep=[NvtxReader()])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield from enum_rows()
@@ -62,7 +62,6 @@ def event_readers(share_stacks: bool) -> list[EventReader]:
         GpuWorkReader(),
         CallReader(share_stacks=share_stacks),
         *gpu_memory_readers(),
-        NvtxReader(),
         SampleReader(share_stacks=share_stacks),
         SchedulingReader(),
         MappingReader(),

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from diag.ingest.nsys_rep.lockstep import Fields, decoded
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class, unknown_fields
 from diag.ingest.nsys_rep.tables import Table
 from diag.store.bulk import ColumnValues
@@ -35,6 +36,16 @@ class EventReader(Protocol):
         """Rows that are known only when all payloads were seen."""
 
 
+class FieldReader(Protocol):
+    """Understands one class of events that come by the million, from the fields of thousands at a time."""
+
+    number: int
+    message: Message
+
+    def rows(self, events: Fields) -> Iterable[Rows]:
+        """The rows that these events are in the export. Raises DecodeError when one of them is damaged."""
+
+
 class EventDecoder:
     """Decodes blocks of events, hands each to the reader of its class, and counts: all, and what is not understood.
 
@@ -46,14 +57,22 @@ class EventDecoder:
     `number` is the block's field that repeats them.
     """
 
-    def __init__(self, readers: Sequence[EventReader], beside: Sequence[EventReader] = ()) -> None:
+    def __init__(
+        self,
+        readers: Sequence[EventReader],
+        beside: Sequence[EventReader] = (),
+        in_lockstep: Sequence[FieldReader] = (),
+    ) -> None:
         self._readers = {reader.message.name: reader for reader in readers}
+        self._in_lockstep = {reader.message.name: reader for reader in in_lockstep}
         self._beside = {reader.message.name: reader for reader in beside}
-        taken = {reader.number for reader in readers}
+        taken = {reader.number for reader in readers} | {reader.number for reader in in_lockstep}
         self._others = {f"class_{number}": number for number in _CLASSES if number not in taken}
-        others = {name: Field(number, BYTES, repeated=True) for name, number in self._others.items()}
-        joined = Message("Joined", {"types": Field(1, repeated=True), **_repeated(readers), **others})
-        self._joined = message_class(joined)
+        encoded = self._others | {name: reader.number for name, reader in self._in_lockstep.items()}
+        kept = {name: Field(number, BYTES, repeated=True) for name, number in encoded.items()}
+        self._joined = message_class(
+            Message("Joined", {"types": Field(1, repeated=True), **_repeated(readers), **kept})
+        )
         block = Message("Block", {"events": Field(1, BYTES, repeated=True), **_repeated(beside)})
         self._block = message_class(block)
         self.n_events = 0
@@ -72,6 +91,12 @@ class EventDecoder:
                 self.n_read += len(payloads)
                 yield from reader.rows(payloads)
                 self.unread += _count_unclear(payloads, reader.message, str(reader.number))
+        for name, in_lockstep in self._in_lockstep.items():
+            if encoded := list(getattr(joined, name)):
+                self.n_read += len(encoded)
+                fields = decoded(encoded, in_lockstep.message)
+                yield from in_lockstep.rows(fields)
+                self.unread += Counter({f"{in_lockstep.number}.{path}": n for path, n in fields.undeclared.items()})
         for name, reader in self._beside.items():
             if messages := list(getattr(block, name)):
                 self.n_events += len(messages)

@@ -11,20 +11,21 @@ from collections.abc import Iterator, Sequence
 from math import nan
 from typing import Any
 
+import numpy as np
+
 from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import (
     ABSENT,
     BYTES,
     NO_TEXT,
     Field,
     Message,
-    columns_of,
     ints,
     optional_doubles,
     optional_floats,
     optional_ints,
     optional_texts,
-    texts_of,
 )
 from diag.ingest.nsys_rep.tables import table
 from diag.store.bulk import ColumnValues
@@ -64,48 +65,29 @@ NVTX_EVENTS = table(
     binaryData="TEXT",
 )
 
-_OF_EVENT = (
-    "start",
-    "end",
-    "eventType",
-    "rangeId",
-    "category",
-    "color",
-    "globalTid",
-    "endGlobalTid",
-    "textId",
-    "domainId",
-)
-_OF_PAYLOAD = ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue", "jsonTextId")
+_OF_EVENT = [name for name in NVTX_EVENTS.columns if name in NVTX.fields and name != "text"]
+_OF_PAYLOAD = [name for name in NVTX_EVENTS.columns if name in _PAYLOAD.fields and name != "jsonText"]
 
 
 class NvtxReader:
     number = 102
     message = NVTX
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        texts = texts_of(payloads, "text")
-        yield NVTX_EVENTS, {**columns_of(payloads, _OF_EVENT), "text": texts, **_attached(payloads)}
-
-    def rest(self) -> Iterator[Rows]:
-        yield from ()
+    def rows(self, events: Fields) -> Iterator[Rows]:
+        yield NVTX_EVENTS, {**events.numbers(_OF_EVENT), **events.texts(["text"]), **_attached(events)}
 
 
-def _attached(events: Sequence[Any]) -> ColumnValues:
+def _attached(events: Fields) -> ColumnValues:
     """The columns of what programs attach to events, which most do not."""
-    at = [index for index, event in enumerate(events) if event.HasField("payload")]
-    if not at:
-        return {}
-    payloads = [events[index].payload for index in at]
-    columns = {
-        **columns_of(payloads, _OF_PAYLOAD),
-        "jsonText": texts_of(payloads, "jsonText"),
-        "binaryData": [_binary_data(events[index]) for index in at],
-    }
-    return {name: _spread(values, at, len(events), _LACKING[name]) for name, values in columns.items()}
+    at, payloads = events.nested("payload")
+    columns = {**payloads.numbers(_OF_PAYLOAD), **payloads.texts(["jsonText"])}
+    if "binary" in payloads:
+        domains = events["domainId"][at]
+        columns["binaryData"] = _binary_data(payloads, np.where(domains == ABSENT, 0, domains).tolist())
+    return {name: _spread(values, at.tolist(), len(events), _LACKING[name]) for name, values in columns.items()}
 
 
-_LACKED = {"INTEGER": ABSENT, "REAL": nan, "TEXT": NO_TEXT}
+_LACKED = {"INTEGER": ABSENT, "REAL": nan, "TEXT": bytearray(NO_TEXT)}
 _LACKING = {name: _LACKED[type_] for name, type_ in NVTX_EVENTS.columns.items()}
 
 
@@ -120,11 +102,11 @@ def _spread(values: Sequence[Any], at: Sequence[int], n_rows: int, elsewhere: ob
 _HEADER = struct.Struct("<4Q")
 
 
-def _binary_data(event: Any) -> bytes:
+def _binary_data(payloads: Fields, domains: Sequence[int]) -> list[bytearray]:
     """In hexadecimal, each part behind a header that says how to read it (see `nsys_payload`)."""
-    parts = event.payload.binary
-    if not parts:
-        return NO_TEXT
-    domain = 0 if event.domainId == ABSENT else event.domainId % (1 << 64)
-    raw = b"".join(_HEADER.pack(domain, part.schemaId % (1 << 64), len(part.data), 0) + part.data for part in parts)
-    return raw.hex().encode()
+    owners, parts = payloads.nested("binary")
+    data = [bytearray() for _ in range(len(payloads))]
+    contents = parts.texts(["data"]).get("data", [bytearray()] * len(parts))
+    for owner, schema, content in zip(owners.tolist(), parts["schemaId"].tolist(), contents, strict=True):
+        data[owner] += _HEADER.pack(domains[owner] % (1 << 64), schema % (1 << 64), len(content), 0) + content
+    return [bytearray(raw.hex(), "ascii") if raw else bytearray(NO_TEXT) for raw in data]

@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from diag.ingest.nsys_rep.events import EventDecoder, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, unclear
 from diag.ingest.nsys_rep.tables import table
 from diag.store.bulk import ColumnValues
@@ -40,6 +41,15 @@ class Other(Reader):
 
     def rest(self) -> Iterator[Rows]:
         yield from ()
+
+
+class InLockstep:
+    number = 102
+    message = Message("InLockstep", {**optional_ints(start=1), "part": Field(5, Message("Nested", ints(size=2)))})
+
+    def rows(self, events: Fields) -> Iterator[Rows]:
+        events.nested("part")
+        yield SEEN, events.numbers(["start"])
 
 
 def by_row(columns: ColumnValues) -> list[tuple[int, ...]]:
@@ -81,6 +91,14 @@ def test_what_lies_beside_the_events_goes_to_its_reader_or_is_counted() -> None:
     decoder = EventDecoder([Reader()], beside=[Other()])
     assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(1, 0), (9, 0)]
     assert (decoder.n_events, decoder.n_read, decoder.unread) == (2, 2, {"2": 2})
+
+
+def test_events_in_lockstep_and_what_of_them_nobody_understands() -> None:
+    body = message({1: [{102: {1: 1, 5: {2: 1, 9: 1}}}, {110: {1: 7}}, {102: {1: 2, 6: 1}}, {108: {}}]})
+    decoder = EventDecoder([Other()], in_lockstep=[InLockstep()])
+    assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(7, 0), (1,), (2,)]
+    assert (decoder.n_events, decoder.n_read) == (4, 3)
+    assert decoder.unread == {"108": 1, "102.6": 1, "102.5.9": 1}
 
 
 @pytest.mark.parametrize("body", [b"\x0a\x05abc", message({1: [b"\xff"]}), message({1: [{102: b"\x08"}]})])
