@@ -74,20 +74,6 @@ class Stacks:
         ]
         return listed, self._rows(new)
 
-    def _rows(self, stacks: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Rows]:
-        if not stacks:
-            return
-        known = zip(*(self._known[frame] for _, stack in stacks for frame in stack), strict=True)
-        id_, *columns, depth = self._table.columns
-        yield (
-            self._table,
-            {
-                id_: [number for number, stack in stacks for _ in stack],
-                **dict(zip(columns, known, strict=True)),
-                depth: [at for _, stack in stacks for at in range(len(stack))],
-            },
-        )
-
     def unread(self, path: str) -> Iterator[Rows]:
         """Fields of frames that nobody understands, and how many different frames have them."""
         unread = sorted(self._known.unread.items())
@@ -104,6 +90,20 @@ class Stacks:
             self._n_bytes = len(stack)
         self._listed_at[stack] = number
         return number
+
+    def _rows(self, stacks: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Rows]:
+        if not stacks:
+            return
+        known = zip(*(self._known[frame] for _, stack in stacks for frame in stack), strict=True)
+        id_, *columns, depth = self._table.columns
+        yield (
+            self._table,
+            {
+                id_: [number for number, stack in stacks for _ in stack],
+                **dict(zip(columns, known, strict=True)),
+                depth: [at for _, stack in stacks for at in range(len(stack))],
+            },
+        )
 
 
 class _KnownFrames(dict[bytes, tuple[int, ...]]):
