@@ -151,17 +151,19 @@ def _format_of(output: Path) -> ExportFormat:
 
 
 def _nsys_sqlite(inputs: Sequence[Path], output: Path, *, force: bool, with_nsys_export: bool) -> None:
-    from diag.export import nsys_sqlite, target
+    from diag.export import target
+    from diag.ingest import nsys_conversion
     from diag.ingest.inputs import find_inputs
 
     found = find_inputs(inputs)
-    if len(found) != 1 or found[0].kind not in nsys_sqlite.KINDS:
+    if len(found) != 1 or found[0].kind not in nsys_conversion.KINDS:
         raise UsageError("--format nsys-sqlite takes one report of Nsight Systems: .nsys-rep, .qdrep or .qdstrm.")
     if output == STANDARD_OUTPUT:
         raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
     target.check(output, [found[0].path], as_folder=False, force=force)
-    with StatusLine() as status:
-        nsys_sqlite.write(found[0], output, with_nsys_export=with_nsys_export, progress=status)
+    with StatusLine() as status, target.whole_file(output) as part, target.folder_beside(part) as folder:
+        made = nsys_conversion.converted(found[0], folder, with_nsys=with_nsys_export, progress=status)
+        made.replace(part)
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:

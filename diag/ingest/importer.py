@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import kineto, nsys_report, nsys_sqlite
+from diag.ingest import kineto, nsys_conversion, nsys_sqlite
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
-from diag.ingest.nsys_rep.convert import write_export
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, identity
@@ -184,12 +183,10 @@ def _import(
 
 def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
     """The file that a reader can open in place of the input, and its kind."""
-    if item.kind == "nsys-stream" or (item.kind == "nsys-report" and options.with_nsys_export):
-        return nsys_report.exported(item.path, folder, progress=progress), "nsys-sqlite"
-    if item.kind == "nsys-report":
-        export = folder / nsys_report.export_name(item.path)
-        write_export(item.path, export, progress, share_stacks=True)
-        return export, "nsys-sqlite"
+    if item.kind in nsys_conversion.KINDS:
+        with_nsys = options.with_nsys_export
+        made = nsys_conversion.converted(item, folder, with_nsys=with_nsys, share_stacks=True, progress=progress)
+        return made, "nsys-sqlite"
     if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
         return settled_copy(item.path, beside, folder), item.kind
     return item.path, item.kind

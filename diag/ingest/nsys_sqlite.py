@@ -119,9 +119,8 @@ class _Import:
     def _copy_account_of_reading(self) -> None:
         if nsys.READING in self.export:
             self._run(sql.EVENTS_READ, nsys.READING)
-            for losses, n_read, n_declared in self.export.rows(nsys.READING, sql.LOSSES):
-                told = f"{n_read:,} of {n_declared:,} events" if {type(n_read), type(n_declared)} == {int} else "Events"
-                self.notes.append(f"The report is damaged: {as_text(losses)}. {told} were read.")
+            losses = self.export.rows(nsys.READING, sql.LOSSES)
+            self.notes += [f"The report is damaged: {as_text(phrases)}." for (phrases,) in losses]
         if nsys.UNREAD in self.export:
             self._run(sql.UNREAD, nsys.UNREAD)
 

@@ -42,7 +42,7 @@ EVENTS_READ = """
            (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), {losses} <> '' FROM src.{table} t)
      WHERE id = :source
 """
-LOSSES = "SELECT CAST({losses} AS BLOB), {read}, {declared} FROM src.{table} t WHERE {losses} <> ''"
+LOSSES = "SELECT CAST({losses} AS BLOB) FROM src.{table} t WHERE {losses} <> ''"
 UNREAD = """
     INSERT INTO unread (source_id, what, count)
     SELECT :source, CAST({what} AS TEXT), CAST({count} AS INTEGER) FROM src.{table} t

@@ -1,0 +1,28 @@
+"""Reports and streams of Nsight Systems as the SQLite exports that are read: made by diag itself, or by nsys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diag.ingest import nsys_report
+from diag.ingest.input_file import Progress, silent
+from diag.ingest.inputs import Input
+from diag.ingest.nsys_rep.convert import write_export
+
+KINDS = ("nsys-report", "nsys-stream")
+"""Of the inputs that can be converted."""
+
+
+def converted(
+    item: Input, folder: Path, *, with_nsys: bool = False, share_stacks: bool = False, progress: Progress = silent
+) -> Path:
+    """Path of a new export in `folder`. A stream needs an nsys; `with_nsys`, it makes the export of a report, too.
+
+    `share_stacks`: each call stack once and not for every event, in a column that only diag reads. Raises InputError
+    when the file cannot be read, StorageError when the disk is full, and ToolMissing without the nsys that is needed.
+    """
+    if with_nsys or item.kind == "nsys-stream":
+        return nsys_report.exported(item.path, folder, progress=progress)
+    export = folder / nsys_report.export_name(item.path)
+    write_export(item.path, export, progress, share_stacks=share_stacks)
+    return export
