@@ -121,8 +121,9 @@ class _Import:
             self._run(sql.EVENTS_READ, nsys.READING)
             losses = self.export.rows(nsys.READING, sql.LOSSES)
             self.notes += [f"The report is damaged: {as_text(phrases)}." for (phrases,) in losses]
-        if nsys.UNREAD in self.export:
-            self._run(sql.UNREAD, nsys.UNREAD)
+        unread = self.export.rows(nsys.UNREAD, sql.UNREAD)
+        rows = [{"source_id": self.source_id, "what": as_text(what), "count": count} for what, count in unread]
+        self.case.insert("unread", rows)
 
     def _copy(self, table: str, statement: str, *, wanted: str = "TRUE", **parts: str) -> int:
         """Runs a bulk INSERT ... SELECT and returns how many rows it took; what it left out of the wanted is noted."""
