@@ -37,7 +37,7 @@ def write_export(report: Path, export: Path, progress: Progress = silent, *, sha
 def _rows(container: Container, progress: Progress, share_stacks: bool) -> Iterator[Rows]:
     processes = ProcessReader()
     metrics = GpuMetricsReader(container.header, container.strings)
-    decoder = EventDecoder([processes, *event_readers(share_stacks)], beside=[metrics], in_lockstep=[NvtxReader()])
+    decoder = EventDecoder([processes, *event_readers(share_stacks)], beside=[metrics])
     yield from _event_rows(container, decoder, progress)
     yield from described_rows(container)
     yield from enum_rows()
@@ -60,6 +60,7 @@ def event_readers(share_stacks: bool) -> list[EventReader]:
     """One for each class of events that is understood, new for every report."""
     return [
         GpuWorkReader(),
+        NvtxReader(),
         CallReader(share_stacks=share_stacks),
         *gpu_memory_readers(),
         SampleReader(share_stacks=share_stacks),
