@@ -6,13 +6,14 @@ become, in the order of Nsight's own tables.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
 
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
-from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, optional_ints
 from diag.ingest.nsys_rep.openacc import OPENACC, openacc_rows
 from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
@@ -67,10 +68,13 @@ _CLASSES = {
     "mark": (6, 7, 8, 9, 10, 11, 39, 40, 45, 46, 63, 64, 68, 69, 72, 73, 79, 80, 90, 91, 109, 110),
 }
 """What is known of event classes (ENUM_NSYS_EVENT_CLASS of any export)."""
-_KIND = {number: kind for kind, numbers in _CLASSES.items() for number in numbers}
+_KINDS = [*_CLASSES]
+_OTHER = len(_KINDS)
+_KIND = {number: kind for kind, numbers in enumerate(_CLASSES.values()) for number in numbers}
+_KIND_OF_CLASS = np.array([_KIND.get(number, _OTHER) for number in range(max(_KIND) + 2)])  # the last: all others
 
 
-class CallReader:
+class CallReader(EventReader):
     number = 108
     message = CALL
 
@@ -84,37 +88,39 @@ class CallReader:
                 ),
                 Stacks(
                     stack_table("CUDA_CALLCHAINS", ("symbol", "module", "unresolved", "originalIP")),
+                    _FRAMES,
                     shared=share_stacks,
                 ),
                 without=ABSENT,
             ),
             "os": _CallsWithStacks(
                 field_table("OSRT_API", *_CALL, "returnValue", "nestingLevel", callchainId="INTEGER"),
-                Stacks(stack_table("OSRT_CALLCHAINS"), shared=share_stacks),
+                Stacks(stack_table("OSRT_CALLCHAINS"), _FRAMES, shared=share_stacks),
                 without=0,
             ),
         }
         self._unread: Counter[int] = Counter()
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        by_kind: dict[str | None, list[Any]] = defaultdict(list)
-        for call in payloads:
-            by_kind[_KIND.get(call.eventClass)].append(call)
-        self._unread.update(call.eventClass for call in by_kind.pop(None, ()))
-        for kind, calls in by_kind.items():
-            if kind in self._with_stacks:
-                yield from self._with_stacks[kind].rows(calls)
-            elif kind in _TABLES:
-                yield _TABLES[kind].rows(calls)
-            elif kind == "openacc":
-                yield from openacc_rows(calls)
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        classes = np.clip(payloads["eventClass"], -1, len(_KIND_OF_CLASS) - 1)
+        for kind, calls in payloads.grouped(_KIND_OF_CLASS[classes]):
+            if kind == _OTHER:
+                self._unread.update(calls["eventClass"].tolist())
+            else:
+                yield from self._rows(_KINDS[kind], calls)
+
+    def _rows(self, kind: str, calls: Fields) -> Iterator[Rows]:
+        if kind in self._with_stacks:
+            yield from self._with_stacks[kind].rows(calls)
+        elif kind in _TABLES:
+            yield from _TABLES[kind].rows(calls)
+        elif kind == "openacc":
+            yield from openacc_rows(calls)
 
     def rest(self) -> Iterator[Rows]:
         """Classes, and fields of frames, that are not understood."""
-        yield (
-            UNREAD,
-            UNREAD.by_column((f"{self.number}.6 = {n}", n_calls) for n, n_calls in sorted(self._unread.items())),
-        )
+        unread = sorted(self._unread.items())
+        yield UNREAD, UNREAD.by_column((f"{self.number}.6 = {n}", n_calls) for n, n_calls in unread)
         for calls in self._with_stacks.values():
             yield from calls.unread(f"{self.number}.{_FRAMES.number}")
 
@@ -125,10 +131,12 @@ class _CallsWithStacks:
     def __init__(self, calls: FieldTable, stacks: Stacks, *, without: int) -> None:
         self._calls, self._stacks, self._without = calls, stacks, without
 
-    def rows(self, calls: Sequence[Any]) -> Iterator[Rows]:
-        stacks = list(map(attrgetter("frames"), calls))
-        listed, frames_of_new = self._stacks.add(stacks, self._stacks.count(stacks, without=self._without))
-        yield self._calls.rows(calls, callchainId=listed)
+    def rows(self, calls: Fields) -> Iterator[Rows]:
+        with_stacks = np.flatnonzero(calls.have("frames"))
+        listed, frames_of_new = self._stacks.add(calls.those(with_stacks).repeated("frames"))
+        stacks = np.full(len(calls), self._without)
+        stacks[with_stacks] = listed
+        yield from self._calls.rows(calls, callchainId=stacks.tolist())
         yield from frames_of_new
 
     def unread(self, path: str) -> Iterator[Rows]:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any
 
-from diag.ingest.nsys_rep.messages import ABSENT
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.tables import Table
-from diag.store.bulk import ColumnValues, is_all
+from diag.store.bulk import ColumnValues
 
 
 @dataclass(frozen=True)
@@ -22,19 +20,10 @@ class FieldTable:
     table: Table
     paths: Sequence[str]
 
-    def rows(self, payloads: Sequence[Any], **computed: Sequence[object]) -> tuple[Table, ColumnValues]:
+    def rows(self, payloads: Fields, **computed: Sequence[object]) -> Iterator[tuple[Table, ColumnValues]]:
         """A row for each payload: its fields, and its place in each of the `computed` columns."""
-        return self.table, {**dict(self._columns(payloads)), **computed}
-
-    def _columns(self, payloads: Sequence[Any]) -> Iterator[tuple[str, Sequence[int]]]:
-        holders: dict[str, Sequence[Any]] = {"": payloads}
-        for path in self.paths:
-            holder, _, name = path.rpartition(".")
-            if holder not in holders:
-                holders[holder] = list(map(attrgetter(holder), payloads))
-            numbers = list(map(attrgetter(name), holders[holder]))
-            if not is_all(numbers, ABSENT):
-                yield name, numbers
+        if len(payloads):
+            yield self.table, {**payloads.numbers(self.paths), **computed}
 
 
 def field_table(name: str, /, *paths: str, **computed: str) -> FieldTable:

@@ -5,19 +5,18 @@ Reports hold these messages since 2021 at least; exports have a table of them on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
-from typing import Any
+from collections.abc import Iterator
 
-from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, optional_texts
 from diag.ingest.nsys_rep.tables import table
 
-_TIME = Message("DiagnosticTime", {**optional_ints(time=1, type=2), **ints(nsTime=3)})
+_TIME = Message("DiagnosticTime", {**optional_ints(timestamp=1, timestampType=2), **ints(nsTime=3)})
 DIAGNOSTIC = Message(
     "Diagnostic",
     {
-        "timestamp": Field(1, _TIME),
+        "time": Field(1, _TIME),
         **optional_ints(source=2, severity=3),
         **optional_texts(text=4),
         **optional_ints(globalPid=5),
@@ -29,16 +28,12 @@ DIAGNOSTIC_EVENT = table(
     text="TEXT",
     globalPid="INTEGER",
 )
-_FIELDS = attrgetter("timestamp.time", "timestamp.type", "source", "severity", "text", "globalPid")
+_NUMBERS = ("time.timestamp", "time.timestampType", "source", "severity", "globalPid")
 
 
-class DiagnosticReader:
+class DiagnosticReader(EventReader):
     number = 110
     message = DIAGNOSTIC
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        rows = map(_FIELDS, payloads)
-        yield DIAGNOSTIC_EVENT, DIAGNOSTIC_EVENT.by_column(rows)
-
-    def rest(self) -> Iterator[Rows]:
-        yield from ()
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield DIAGNOSTIC_EVENT, {**payloads.numbers(_NUMBERS), **payloads.texts(["text"])}

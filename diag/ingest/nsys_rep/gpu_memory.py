@@ -5,12 +5,12 @@ Fields are named after the columns that they become, in the order of Nsight's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
-from diag.ingest.nsys_rep.messages import Field, Message, optional_ints, optional_texts, texts_of
+from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.messages import Field, Message, optional_ints, optional_texts
 
 _USAGE_COLUMNS = {
     **optional_ints(start=1, globalPid=5, deviceId=3, contextId=4, address=6, pc=7, bytes=8, memKind=9),
@@ -33,7 +33,6 @@ _USAGE = Message(
         "localPool": Field(13, _LOCAL_POOL),
         "importedPool": Field(14, _IMPORTED_POOL),
     },
-    is_choice=True,
 )
 _USAGE_TABLE = field_table(
     "CUDA_GPU_MEMORY_USAGE_EVENTS",
@@ -75,7 +74,7 @@ _CPU_FAULT_TABLE = field_table(
 )
 
 
-class _TableReader:
+class _TableReader(EventReader):
     """A class of events that is a table."""
 
     def __init__(self, number: int, message: Message, table: FieldTable) -> None:
@@ -83,16 +82,13 @@ class _TableReader:
         self.message = message
         self._table = table
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield self._table.rows(payloads)
-
-    def rest(self) -> Iterable[Rows]:
-        return ()
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield from self._table.rows(payloads)
 
 
 class _UsageReader(_TableReader):
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield self._table.rows(payloads, name=texts_of(payloads, "name"))
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield from self._table.rows(payloads, **payloads.texts(["name"]))
 
 
 def gpu_memory_readers() -> list[EventReader]:

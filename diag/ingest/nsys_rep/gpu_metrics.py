@@ -6,7 +6,7 @@ GPU, and their fields, one for each metric, are numbers at an offset. Events of 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.tables import UNREAD, table
 
@@ -52,7 +53,7 @@ _METRICS = table(
 )
 
 
-class GpuMetricsReader:
+class GpuMetricsReader(EventReader):
     number = 2
     message = Message("GenericEvent", {**ints(typeId=1, time=2), "data": Field(3, BYTES), "process": Field(4, BYTES)})
 
@@ -60,18 +61,14 @@ class GpuMetricsReader:
         self._gpus, self._sources = _described(header, strings)
         self._unread: Counter[int] = Counter()
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        by_type: dict[int, list[Any]] = defaultdict(list)
-        for event in payloads:
-            by_type[event.typeId].append(event)
-        for type_id, events in by_type.items():
-            if gpu := self._gpus.get(type_id):
-                whole = [event for event in events if len(event.data) >= gpu.n_bytes]
-                if whole:
-                    yield from gpu.samples(whole)
-                self._unread[type_id] += len(events) - len(whole)
-            else:
-                self._unread[type_id] += len(events)
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        for type_id, events in payloads.grouped(payloads["typeId"]):
+            contents = events.text("data")
+            gpu = self._gpus.get(type_id)
+            whole = [at for at, content in enumerate(contents) if gpu and len(content) >= gpu.n_bytes]
+            if gpu and whole:
+                yield from gpu.samples(events["time"][whole].tolist(), [contents[at] for at in whole])
+            self._unread[type_id] += len(events) - len(whole)
 
     def rest(self) -> Iterator[Rows]:
         """The metrics' names, and how many generic events are not read."""
@@ -100,9 +97,8 @@ class _Gpu:
     def n_bytes(self) -> int:
         return self.layout.itemsize
 
-    def samples(self, events: Sequence[Any]) -> Iterator[Rows]:
-        values = np.frombuffer(b"".join(event.data[: self.n_bytes] for event in events), self.layout)
-        times = [event.time for event in events]
+    def samples(self, times: Sequence[int], contents: Sequence[bytearray]) -> Iterator[Rows]:
+        values = np.frombuffer(b"".join(content[: self.n_bytes] for content in contents), self.layout)
         for metric in range(len(self.metric_names)):
             yield (
                 _SAMPLES,

@@ -6,13 +6,12 @@ the columns that they become, in the order of Nsight's own tables.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from diag.ingest.nsys_rep.columns import field_table, inside
-from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import CHOICE, Field, Message, optional_ints
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
 
 _KERNEL_COLUMNS = {
     **optional_ints(demangledName=1, shortName=2, mangledName=3, launchType=24, cacheConfig=23, registersPerThread=21),
@@ -46,7 +45,6 @@ GPU_WORK = Message(
         "record": Field(106, Message("EventRecord", _RECORD_COLUMNS)),
         "graph": Field(107, Message("GraphLaunch", _GRAPH_COLUMNS)),
     },
-    is_choice=True,
 )
 
 _WHERE = ("deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid")
@@ -61,17 +59,10 @@ _TABLES = {
 }
 
 
-class GpuWorkReader:
+class GpuWorkReader(EventReader):
     number = 107
     message = GPU_WORK
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        by_kind: dict[str | None, list[Any]] = defaultdict(list)
-        for work in payloads:
-            by_kind[work.WhichOneof(CHOICE)].append(work)
-        for kind, done in by_kind.items():
-            if kind is not None:  # what is not understood is counted as a field that is not declared
-                yield _TABLES[kind].rows(done)
-
-    def rest(self) -> Iterable[Rows]:
-        return ()
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        for kind, table in _TABLES.items():  # what is of no such kind is counted as a field that is not declared
+            yield from table.rows(payloads.having(kind))

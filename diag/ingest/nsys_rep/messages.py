@@ -1,7 +1,7 @@
-"""Declares protobuf messages in Python and has protobuf decode them in C.
+"""Declares protobuf messages in Python, for `lockstep`, which decodes events, and for protobuf itself.
 
-There is no .proto file for this format. A `Message` names the fields that are understood; all others are kept by
-protobuf as unknown and can be counted. Reading eight fields of an event so takes 0.7 µs, LZ4 included.
+There is no .proto file for this format. A `Message` names the fields that are understood; all others are passed over
+and can be counted.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ class Message:
 
     name: str
     fields: Mapping[str, Field]
-    is_choice: bool = False
-    """Whether at most one of the nested messages is there; `WhichOneof(CHOICE)` tells which, in 0.03 µs."""
 
     def nested(self) -> Iterator[Message]:
         """This message and those inside, each once, inner ones first."""
@@ -57,15 +55,6 @@ class Message:
             if isinstance(declared.type, Message):
                 found |= {message.name: message for message in declared.type.nested()}
         yield from {**found, self.name: self}.values()
-
-    @property
-    def unclear(self) -> dict[str, Field]:
-        """Its fields that nobody understands."""
-        return {name: declared for name, declared in self.fields.items() if name.startswith(_UNCLEAR)}
-
-
-CHOICE = "choice"
-_UNCLEAR = "unclear_"
 
 
 def ints(**numbers: int) -> dict[str, Field]:
@@ -76,8 +65,8 @@ def ints(**numbers: int) -> dict[str, Field]:
 ABSENT = -(1 << 63) + 0x5EED
 """What a number of `optional_ints` reads as where it is not there: no time, id or size is that.
 
-Asking `HasField` for every number of millions of events would take as long as reading them. It is not the least of all
-numbers, because that is one which programs do attach to a range.
+So one column says what a number is and whether it is there. It is not the least of all numbers, because that is one
+which programs do attach to a range.
 """
 NO_TEXT = b"\0"
 """What a text of `optional_texts` reads as where it is not there: a text of C is never that."""
@@ -103,14 +92,6 @@ def optional_doubles(**numbers: int) -> dict[str, Field]:
     return {name: Field(number, DOUBLE, default=math.nan) for name, number in numbers.items()}
 
 
-def unclear(*numbers: int, type: Scalar = INT) -> dict[str, Field]:  # noqa: A002  # as in Field
-    """Fields that real files hold and that nobody understands yet.
-
-    They would be kept without being declared, too, but counting them is then ten times as expensive.
-    """
-    return {f"{_UNCLEAR}{number}": Field(number, type) for number in numbers}
-
-
 def message_class(root: Message) -> Any:
     """A protobuf class for a declared message: `message_class(EVENT).FromString(data).kernel.gridX`."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{root.name}.proto", package=_PACKAGE, syntax="proto2")
@@ -125,8 +106,6 @@ _PACKAGE = "nsys"
 
 
 def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> None:
-    if message.is_choice and len([*message.nested()]) > 1:
-        described.oneof_decl.add(name=CHOICE)
     for name, declared in message.fields.items():
         label = _Declared.LABEL_REPEATED if declared.repeated else _Declared.LABEL_OPTIONAL
         added = described.field.add(name=name, number=declared.number, label=label)
@@ -135,8 +114,6 @@ def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> No
         if isinstance(declared.type, Message):
             added.type = _Declared.TYPE_MESSAGE
             added.type_name = f".{_PACKAGE}.{declared.type.name}"
-            if message.is_choice:
-                added.oneof_index = 0
         else:
             added.type = declared.type.value
 
@@ -149,11 +126,6 @@ def _default_of(value: float | bytes) -> str:
 def columns_of(messages: Sequence[Any], names: Iterable[str]) -> dict[str, list[Any]]:
     """The values that fields have in each of the messages, by name; read in C, 0.04 µs each."""
     return {name: list(map(attrgetter(name), messages)) for name in names}
-
-
-def texts_of(messages: Sequence[Any], name: str) -> list[bytearray]:
-    """The texts that a field has in each of the messages; as bytearrays, which SQLite takes five times faster."""
-    return list(map(bytearray, map(attrgetter(name), messages)))
 
 
 def unknown_fields(message: Any) -> list[int]:

@@ -7,13 +7,13 @@ a registered string; ranges that were never closed end with the capture.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from math import nan
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
-from diag.ingest.nsys_rep.events import Rows
+from diag.ingest.nsys_rep.columns import inside
+from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import (
     ABSENT,
@@ -65,48 +65,34 @@ NVTX_EVENTS = table(
     binaryData="TEXT",
 )
 
-_OF_EVENT = [name for name in NVTX_EVENTS.columns if name in NVTX.fields and name != "text"]
-_OF_PAYLOAD = [name for name in NVTX_EVENTS.columns if name in _PAYLOAD.fields and name != "jsonText"]
+_TEXTS = ("text", "payload.jsonText")
+_NUMBERS = [
+    path
+    for path in (*NVTX.fields, *inside("payload", _PAYLOAD.fields))
+    if path.rpartition(".")[2] in NVTX_EVENTS.columns and path not in _TEXTS
+]
 
 
-class NvtxReader:
+class NvtxReader(EventReader):
     number = 102
     message = NVTX
 
-    def rows(self, events: Fields) -> Iterator[Rows]:
-        yield NVTX_EVENTS, {**events.numbers(_OF_EVENT), **events.texts(["text"]), **_attached(events)}
-
-
-def _attached(events: Fields) -> ColumnValues:
-    """The columns of what programs attach to events, which most do not."""
-    at, payloads = events.nested("payload")
-    columns = {**payloads.numbers(_OF_PAYLOAD), **payloads.texts(["jsonText"])}
-    if "binary" in payloads:
-        domains = events["domainId"][at]
-        columns["binaryData"] = _binary_data(payloads, np.where(domains == ABSENT, 0, domains).tolist())
-    return {name: _spread(values, at.tolist(), len(events), _LACKING[name]) for name, values in columns.items()}
-
-
-_LACKED = {"INTEGER": ABSENT, "REAL": nan, "TEXT": bytearray(NO_TEXT)}
-_LACKING = {name: _LACKED[type_] for name, type_ in NVTX_EVENTS.columns.items()}
-
-
-def _spread(values: Sequence[Any], at: Sequence[int], n_rows: int, elsewhere: object) -> list[Any]:
-    """A column of rows that have the values `at` some places and the same everywhere else."""
-    column = [elsewhere] * n_rows
-    for index, value in zip(at, values, strict=True):
-        column[index] = value
-    return column
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield NVTX_EVENTS, {**payloads.numbers(_NUMBERS), **payloads.texts(_TEXTS), **_binary_data(payloads)}
 
 
 _HEADER = struct.Struct("<4Q")
+_NO_DATA = bytearray(NO_TEXT)
 
 
-def _binary_data(payloads: Fields, domains: Sequence[int]) -> list[bytearray]:
+def _binary_data(events: Fields) -> ColumnValues:
     """In hexadecimal, each part behind a header that says how to read it (see `nsys_payload`)."""
-    owners, parts = payloads.nested("binary")
-    data = [bytearray() for _ in range(len(payloads))]
-    contents = parts.texts(["data"]).get("data", [bytearray()] * len(parts))
-    for owner, schema, content in zip(owners.tolist(), parts["schemaId"].tolist(), contents, strict=True):
-        data[owner] += _HEADER.pack(domains[owner] % (1 << 64), schema % (1 << 64), len(content), 0) + content
-    return [bytearray(raw.hex(), "ascii") if raw else bytearray(NO_TEXT) for raw in data]
+    owners, parts = events.nested("payload.binary")
+    if not len(parts):
+        return {}
+    domains = np.where(events["domainId"] == ABSENT, 0, events["domainId"])[owners].tolist()
+    described = zip(owners.tolist(), domains, parts["schemaId"].tolist(), parts.text("data"), strict=True)
+    data = defaultdict[int, bytearray](bytearray)
+    for at, domain, schema, content in described:
+        data[at] += _HEADER.pack(domain % (1 << 64), schema % (1 << 64), len(content), 0) + content
+    return {"binaryData": [bytearray(data[at].hex(), "ascii") if at in data else _NO_DATA for at in range(len(events))]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+
+import numpy as np
 
 from diag.ingest.nsys_rep.columns import field_table, inside
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import CHOICE, Field, Message, optional_ints
+from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
 
 _LAUNCH = optional_ints(numGangs=1, numWorkers=2, vectorLength=3, kernelName=4)
 _DATA = optional_ints(bytes=1, varName=4)
@@ -25,19 +27,17 @@ OPENACC = Message(
         "launch": Field(101, Message("OpenAccLaunch", _LAUNCH)),
         "data": Field(102, Message("OpenAccData", {**_DATA, **optional_ints(hostPtr=2, devicePtr=3)})),
     },
-    is_choice=True,
 )
 
 _COLUMNS = ("start", "end", "nameId", "globalTid", *inside("openacc", _DIRECTIVE))
-_TABLES = {
-    "data": field_table("CUPTI_ACTIVITY_KIND_OPENACC_DATA", *_COLUMNS, *inside("openacc.data", _DATA)),
-    "launch": field_table("CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", *_COLUMNS, *inside("openacc.launch", _LAUNCH)),
-    None: field_table("CUPTI_ACTIVITY_KIND_OPENACC_OTHER", *_COLUMNS),
-}
+_LAUNCHES = field_table("CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", *_COLUMNS, *inside("openacc.launch", _LAUNCH))
+_DATA_MOVED = field_table("CUPTI_ACTIVITY_KIND_OPENACC_DATA", *_COLUMNS, *inside("openacc.data", _DATA))
+_OTHERS = field_table("CUPTI_ACTIVITY_KIND_OPENACC_OTHER", *_COLUMNS)
 
 
-def openacc_rows(calls: Sequence[Any]) -> Iterator[Rows]:
+def openacc_rows(calls: Fields) -> Iterator[Rows]:
     """Rows of calls that hold an OpenACC directive."""
-    for kind, table in _TABLES.items():
-        if of_kind := [call for call in calls if call.openacc.WhichOneof(CHOICE) == kind]:
-            yield table.rows(of_kind)
+    launches, data = calls.have("openacc.launch"), calls.have("openacc.data")
+    yield from _LAUNCHES.rows(calls.those(np.flatnonzero(launches)))
+    yield from _DATA_MOVED.rows(calls.those(np.flatnonzero(data)))
+    yield from _OTHERS.rows(calls.those(np.flatnonzero(~launches & ~data)))

@@ -1,17 +1,23 @@
-"""Processes and the names of their threads; and which texts of a report are private and stay in it.
-
-Among the texts that events refer to, a report keeps the whole environment of every process on the machine, and what the
-profiled program printed. Arguments of processes lie beside their names.
-"""
+"""Processes, the names of their threads, and who printed something. Arguments and environments stay in the report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from diag.ingest.nsys_rep.container import Container
-from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, columns_of, ints, message_class, optional_ints
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.messages import (
+    BYTES,
+    NO_TEXT,
+    Field,
+    Message,
+    columns_of,
+    ints,
+    message_class,
+    optional_ints,
+    optional_texts,
+)
 from diag.ingest.nsys_rep.tables import table
 
 PROCESSES = table("PROCESSES", globalPid="INTEGER", pid="INTEGER", name="TEXT")
@@ -23,40 +29,36 @@ _THREAD = Message("Thread", optional_ints(nameId=2, priority=3, globalTid=4))
 _THREADS = message_class(Message("Threads", {"list": Field(1, _THREAD, repeated=True)}))
 
 
-class ProcessReader:
+class ProcessReader(EventReader):
     """Descriptions of processes: events of class 113."""
 
     number = 113
     message = Message(
         "Process",
         {
-            **ints(globalPid=2, environment=13),
-            "path": Field(5, BYTES),
-            "name": Field(6, BYTES),
-            # Of these nothing goes into an export, whatever their values: time seen, executable, folder, arguments.
-            **ints(no_column_1=1, no_column_4=4, no_column_11=11, no_column_12=12, no_column_14=14),
+            **ints(globalPid=2),
+            **optional_texts(path=5, name=6),
+            # Of these nothing goes into an export, whatever their values: time seen, executable, folder, arguments,
+            # and the string that is the environment.
+            **ints(no_column_1=1, no_column_4=4, no_column_11=11, no_column_12=12, no_column_13=13, no_column_14=14),
             **{f"no_column_{number}": Field(number, BYTES) for number in (7, 8)},
             "no_column_9": Field(9, BYTES, repeated=True),
         },
     )
 
-    def __init__(self) -> None:
-        self.environments: set[int] = set()
-        """Indices of the texts that are environments."""
-
-    def rows(self, payloads: Sequence[Any]) -> Iterable[Rows]:
-        self.environments.update(process.environment for process in payloads if process.HasField("environment"))
-        yield PROCESSES, PROCESSES.by_column(row for process in payloads for row in _process_rows(process))
-
-    def rest(self) -> Iterable[Rows]:
-        return ()
-
-
-def _process_rows(process: Any) -> Iterator[tuple[int, int, bytes]]:
-    for name in ("name", "path"):
-        if process.HasField(name):
-            yield process.globalPid, process.globalPid >> 24 & 0xFFFFFF, getattr(process, name)
-            return
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        names = [
+            path if name == NO_TEXT else name
+            for name, path in zip(payloads.text("name"), payloads.text("path"), strict=True)
+        ]
+        yield (
+            PROCESSES,
+            PROCESSES.by_column(
+                (process, process >> 24 & 0xFFFFFF, name)
+                for process, name in zip(payloads["globalPid"].tolist(), names, strict=True)
+                if name != NO_TEXT
+            ),
+        )
 
 
 def thread_rows(message: bytes) -> Iterator[Rows]:
@@ -82,17 +84,3 @@ def file_rows(container: Container) -> Iterator[Rows]:
     ]
     if rows:
         yield FILES, FILES.by_column(rows)
-
-
-def public_strings(container: Container, environments: set[int]) -> list[tuple[int, bytes]]:
-    """Index and text of the strings that may leave the report.
-
-    Environments hold a NUL between two variables, so that they are known even when the events that refer to them are
-    lost; nothing else does.
-    """
-    private = environments | {output.content for output in container.outputs}
-    return [
-        (index, text)
-        for index, text in enumerate(container.strings)
-        if not text or (index not in private and b"\0" not in text)
-    ]

@@ -5,11 +5,13 @@ Fields are named after the columns that they become.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import Field, Message, columns_of, ints, optional_ints
+import numpy as np
+
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
 from diag.ingest.nsys_rep.tables import Table
 
@@ -46,7 +48,7 @@ _MAPPING = Message(
 )
 
 
-class SampleReader:
+class SampleReader(EventReader):
     """CPU samples, numbered as they come.
 
     With `share_stacks`, a column that Nsight's export has not says which sample's stack is a sample's.
@@ -57,18 +59,14 @@ class SampleReader:
 
     def __init__(self, *, share_stacks: bool) -> None:
         self._shares_stacks = share_stacks
-        self._stacks = Stacks(stack_table("SAMPLING_CALLCHAINS"), shared=share_stacks)
+        self._stacks = Stacks(stack_table("SAMPLING_CALLCHAINS"), self.message.fields["frames"], shared=share_stacks)
         self._n_samples = 0
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
         ids = range(self._n_samples + 1, self._n_samples + 1 + len(payloads))
         self._n_samples += len(payloads)
-        listed, stacks = self._stacks.add([sample.frames for sample in payloads], ids)
-        columns = {
-            "id": ids,
-            **columns_of(payloads, _SAMPLE_COLUMNS),
-            "cpuCycles": [_cpu_cycles(sample.counters) for sample in payloads],
-        }
+        listed, stacks = self._stacks.add(payloads.repeated("frames"), ids)
+        columns = {"id": ids, **payloads.numbers(_SAMPLE_COLUMNS), "cpuCycles": _cpu_cycles(payloads)}
         if self._shares_stacks:
             yield _SAMPLES_SHARING_STACKS, {**columns, "callchainId": listed}
         else:
@@ -79,34 +77,31 @@ class SampleReader:
         yield from self._stacks.unread(f"{self.number}.{self.message.fields['frames'].number}")
 
 
-def _cpu_cycles(counters: Iterable[Any]) -> int:
-    for counter in counters:
-        if counter.type == _CPU_CYCLES:
-            return int(counter.value)
-    return 0
+def _cpu_cycles(samples: Fields) -> list[int]:
+    owners, counters = samples.nested("counters")
+    of_cpu = np.flatnonzero(counters["type"] == _CPU_CYCLES)[::-1]  # the first of a sample's is written last
+    cycles = np.zeros(len(samples), np.int64)
+    cycles[owners[of_cpu]] = counters["value"][of_cpu]
+    listed: list[int] = cycles.tolist()
+    return listed
 
 
-class SchedulingReader:
+class SchedulingReader(EventReader):
     """Threads that a core takes up, and lets go."""
 
     number = 106
     message = _SCHEDULING
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield _SCHED_EVENTS, columns_of(payloads, _SCHEDULING_COLUMNS)
-
-    def rest(self) -> Iterable[Rows]:
-        return ()
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield _SCHED_EVENTS, payloads.numbers(_SCHEDULING_COLUMNS)
 
 
-class MappingReader:
+class MappingReader(EventReader):
     """Files that processes mapped into their memory. Frames name the modules they are from, so no table is made."""
 
     number = 109
     message = _MAPPING
 
-    def rows(self, _: Sequence[Any]) -> Iterable[Rows]:
-        return ()
-
-    def rest(self) -> Iterable[Rows]:
+    def rows(self, payloads: Fields) -> Iterable[Rows]:
+        payloads.nested("functions")  # which counts what of them is not declared
         return ()

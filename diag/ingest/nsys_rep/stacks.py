@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from operator import attrgetter
 
 from diag.ingest.nsys_rep.events import Rows
@@ -44,33 +43,30 @@ class Stacks:
     once, under the number of the first event that has it, and the others refer to that.
     """
 
-    def __init__(self, table: Table, *, shared: bool) -> None:
+    def __init__(self, table: Table, frames: Field, *, shared: bool) -> None:
         self._table = table
+        self._stack = message_class(Message("Stack", {"frames": frames}))
         self._shared = shared
         self._listed_at: dict[bytes, int] = {}
         self._n_bytes = 0
         self._n_counted = 0
         self._known = _KnownFrames(tuple(table.columns)[1:-1])
 
-    def count(self, stacks: Sequence[Sequence[bytes]], *, without: int) -> list[int]:
-        """A number for each event: those that have a stack are numbered as they come, the others are `without`."""
-        numbers = count(self._n_counted + 1)
-        counted = [next(numbers) if len(stack) else without for stack in stacks]
-        self._n_counted = next(numbers) - 1
-        return counted
+    def add(
+        self, stacks: Sequence[bytes], numbers: Sequence[int] | None = None
+    ) -> tuple[Sequence[int], Iterator[Rows]]:
+        """The number that the stack of each event is listed under, and the frames of the stacks that are listed now.
 
-    def add(self, stacks: Sequence[Sequence[bytes]], numbers: Sequence[int]) -> tuple[list[int], Iterator[Rows]]:
-        """The number that each event's stack is listed under, and the frames of the stacks that are listed now.
-
-        `numbers` are the events' own, which those without a stack keep; no two events with a stack have the same.
+        `numbers` are the events' own, no two the same. Without them, the stacks are numbered as they come.
         """
-        # A frame begins with its symbol, so that no other stack's frames are the same bytes. `[:]` halves the time.
-        encoded = [b"".join(stack[:]) for stack in stacks]
-        listed = [self._number(stack, number) for stack, number in zip(encoded, numbers, strict=True)]
+        if numbers is None:
+            numbers = range(self._n_counted + 1, self._n_counted + 1 + len(stacks))
+            self._n_counted += len(stacks)
+        if not self._shared:
+            return numbers, self._rows(list(zip(numbers, stacks, strict=True)))
+        listed = list(map(self._number, stacks, numbers))
         new = [
-            (number, stack)
-            for number, at, stack in zip(numbers, listed, stacks, strict=True)
-            if number == at and len(stack)
+            (number, stack) for number, at, stack in zip(numbers, listed, stacks, strict=True) if number == at and stack
         ]
         return listed, self._rows(new)
 
@@ -80,7 +76,7 @@ class Stacks:
         yield UNREAD, UNREAD.by_column((f"{path}.{number}", n_frames) for number, n_frames in unread)
 
     def _number(self, stack: bytes, number: int) -> int:
-        if not stack or not self._shared:
+        if not stack:
             return number
         if (listed := self._listed_at.get(stack)) is not None:
             return listed
@@ -91,17 +87,18 @@ class Stacks:
         self._listed_at[stack] = number
         return number
 
-    def _rows(self, stacks: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[Rows]:
-        if not stacks:
+    def _rows(self, encoded: Sequence[tuple[int, bytes]]) -> Iterator[Rows]:
+        stacks = [(number, list(self._stack.FromString(stack).frames)) for number, stack in encoded]
+        if not any(frames for _, frames in stacks):
             return
-        known = zip(*(self._known[frame] for _, stack in stacks for frame in stack), strict=True)
+        known = zip(*(self._known[frame] for _, frames in stacks for frame in frames), strict=True)
         id_, *columns, depth = self._table.columns
         yield (
             self._table,
             {
-                id_: [number for number, stack in stacks for _ in stack],
+                id_: [number for number, frames in stacks for _ in frames],
                 **dict(zip(columns, known, strict=True)),
-                depth: [at for _, stack in stacks for at in range(len(stack))],
+                depth: [at for _, frames in stacks for at in range(len(frames))],
             },
         )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from google.protobuf.message import DecodeError
 
-from diag.ingest.nsys_rep.events import EventDecoder, Rows
+from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, unclear
+from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.tables import table
 from diag.store.bulk import ColumnValues
 from tests.builders.nsys_report import Value, message
@@ -18,38 +17,23 @@ from tests.builders.nsys_report import Value, message
 SEEN = table("SEEN", start="INTEGER", size="INTEGER")
 
 
-class Reader:
+class Reader(EventReader):
     number = 102
-    message = Message(
-        "Work",
-        {**optional_ints(start=1), **unclear(7), "part": Field(5, Message("Part", {**ints(size=2), **unclear(9)}))},
-    )
+    message = Message("Work", {**optional_ints(start=1), "part": Field(5, Message("Part", optional_ints(size=2)))})
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield SEEN, SEEN.by_column((work.start, work.part.size) for work in payloads)
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield SEEN, payloads.numbers(["start", "part.size"])
 
     def rest(self) -> Iterator[Rows]:
         yield SEEN, SEEN.by_column([(-1, -1)])
 
 
-class Other(Reader):
+class Other(EventReader):
     number = 110
     message = Message("Other", ints(start=1))
 
-    def rows(self, payloads: Sequence[Any]) -> Iterator[Rows]:
-        yield SEEN, SEEN.by_column((work.start, 0) for work in payloads)
-
-    def rest(self) -> Iterator[Rows]:
-        yield from ()
-
-
-class InLockstep:
-    number = 102
-    message = Message("InLockstep", {**optional_ints(start=1), "part": Field(5, Message("Nested", ints(size=2)))})
-
-    def rows(self, events: Fields) -> Iterator[Rows]:
-        events.nested("part")
-        yield SEEN, events.numbers(["start"])
+    def rows(self, payloads: Fields) -> Iterator[Rows]:
+        yield SEEN, {**payloads.numbers(["start"]), "size": [0] * len(payloads)}
 
 
 def by_row(columns: ColumnValues) -> list[tuple[int, ...]]:
@@ -65,7 +49,7 @@ def test_events_go_to_the_reader_of_their_class_in_order() -> None:
     decoder, rows = decoded(
         {1: 59, 102: {1: 10, 5: {2: 3}}}, {1: 49, 110: {1: 20}}, {1: 59, 102: {1: 30}}, {1: 49, 110: {1: 40}}
     )
-    assert rows == [(10, 3), (30, 0), (20, 0), (40, 0)]
+    assert rows == [(10, 3), (30, ABSENT), (20, 0), (40, 0)]
     assert (decoder.n_events, decoder.n_read, dict(decoder.unread)) == (4, 4, {})
     assert [row for _, columns in decoder.rest() for row in by_row(columns)] == [(-1, -1)]
 
@@ -89,16 +73,8 @@ def test_counts_grow_from_block_to_block() -> None:
 def test_what_lies_beside_the_events_goes_to_its_reader_or_is_counted() -> None:
     body = message({1: [{102: {1: 1}}], 2: [{1: 7}, {1: 8}], 110: [{1: 9}]})
     decoder = EventDecoder([Reader()], beside=[Other()])
-    assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(1, 0), (9, 0)]
+    assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(1,), (9, 0)]
     assert (decoder.n_events, decoder.n_read, decoder.unread) == (2, 2, {"2": 2})
-
-
-def test_events_in_lockstep_and_what_of_them_nobody_understands() -> None:
-    body = message({1: [{102: {1: 1, 5: {2: 1, 9: 1}}}, {110: {1: 7}}, {102: {1: 2, 6: 1}}, {108: {}}]})
-    decoder = EventDecoder([Other()], in_lockstep=[InLockstep()])
-    assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(7, 0), (1,), (2,)]
-    assert (decoder.n_events, decoder.n_read) == (4, 3)
-    assert decoder.unread == {"108": 1, "102.6": 1, "102.5.9": 1}
 
 
 @pytest.mark.parametrize("body", [b"\x0a\x05abc", message({1: [b"\xff"]}), message({1: [{102: b"\x08"}]})])

@@ -6,12 +6,14 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diag.ingest.nsys_rep.lockstep import MOST_FIELDS, decoded
+from diag.ingest.nsys_rep import lockstep
+from diag.ingest.nsys_rep.lockstep import MOST_WAITS, decoded
 from diag.ingest.nsys_rep.messages import (
     ABSENT,
     BYTES,
@@ -39,6 +41,7 @@ THING = Message(
         **optional_floats(float=7),
         "part": Field(8, PART),
         "parts": Field(9, PART, repeated=True),
+        "lines": Field(10, BYTES, repeated=True),
     },
 )
 NUMBERS, TEXTS = ("start", "end", "far", "count", "double", "float"), ("name", "raw")
@@ -58,7 +61,7 @@ def things() -> st.SearchStrategy[bytes]:
     ).map(b"".join)
     field = st.one_of(
         st.builds(number, st.sampled_from([1, 2, 3, 11, 2000]), whole),
-        st.builds(text, st.sampled_from([4, 5, 12]), st.binary(max_size=300)),
+        st.builds(text, st.sampled_from([4, 5, 10, 12]), st.binary(max_size=300)),
         st.builds(fixed, st.just(6), st.floats(allow_nan=False), st.just("d")),
         st.builds(fixed, st.sampled_from([7, 13]), st.floats(width=32, allow_nan=False), st.just("f")),
         st.builds(text, st.sampled_from([8, 9]), part),
@@ -79,11 +82,14 @@ def test_every_field_is_what_protobuf_reads(encoded: list[bytes]) -> None:
         found = fields[name].tolist()
         for value, thing in zip(found, expected, strict=True):
             assert value == getattr(thing, name) or (math.isnan(value) and not thing.HasField(name))
-        assert (name in fields) == any(thing.HasField(name) for thing in expected)
+        assert (name in fields.numbers(NUMBERS)) == any(thing.HasField(name) for thing in expected)
     given = fields.texts(TEXTS)
     for name in TEXTS:
         values = given.get(name, [THING.fields[name].default or b""] * len(encoded))
         assert values == [getattr(thing, name) for thing in expected]
+        assert fields.have(name).tolist() == [thing.HasField(name) for thing in expected]
+    for run, thing in zip(fields.repeated("lines"), expected, strict=True):
+        assert as_protobuf(run).lines == thing.lines
 
 
 @settings(max_examples=300, deadline=None)
@@ -91,10 +97,24 @@ def test_every_field_is_what_protobuf_reads(encoded: list[bytes]) -> None:
 def test_nested_messages_lie_where_protobuf_finds_them(encoded: list[bytes]) -> None:
     fields, expected = decoded(encoded, THING), [as_protobuf(one) for one in encoded]
     owners, parts = fields.nested("parts")
-    sizes = [(owner, size) for owner, size in zip(owners.tolist(), parts["size"].tolist(), strict=True)]
+    sizes = list(zip(owners.tolist(), parts["size"].tolist(), strict=True))
     assert sizes == [(at, part.size) for at, thing in enumerate(expected) for part in thing.parts]
-    owners, _ = fields.nested("part")
-    assert owners.tolist() == [at for at, thing in enumerate(expected) if thing.HasField("part")]
+    assert fields.have("part").tolist() == [thing.HasField("part") for thing in expected]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(things(), min_size=2, max_size=8), st.data())
+def test_some_of_the_messages_are_as_if_there_were_no_others(encoded: list[bytes], data: st.DataObject) -> None:
+    at = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(encoded), max_size=len(encoded))))
+    some, alone = decoded(encoded, THING).those(at), decoded([encoded[i] for i in at.tolist()], THING)
+    assert len(some) == len(alone)
+    for name in ("start", "count", "part.size"):
+        assert some[name].tolist() == alone[name].tolist()
+    assert some.have("name").tolist() == alone.have("name").tolist()
+    assert some.repeated("lines") == alone.repeated("lines")
+    (owners, parts), (expected_owners, expected) = some.nested("parts"), alone.nested("parts")
+    assert owners.tolist() == expected_owners.tolist()
+    assert parts["size"].tolist() == expected["size"].tolist()
 
 
 @settings(max_examples=300, deadline=None)
@@ -123,18 +143,31 @@ def test_the_last_of_several_counts_unless_all_do() -> None:
     fields = decoded([message({}), twice, message({9: {1: 7}})], THING)
     assert fields.numbers(["start"]) == {"start": [ABSENT, 2, ABSENT]}
     assert fields.texts(["name"]) == {"name": [NO_TEXT, b"b", NO_TEXT]}
-    owners, part = fields.nested("part")
-    assert (owners.tolist(), part["size"].tolist()) == ([1], [4])
+    assert fields.numbers(["part.size"]) == {"size": [ABSENT, 4, ABSENT]}
     owners, parts = fields.nested("parts")
     assert (owners.tolist(), parts["size"].tolist()) == ([1, 1, 2], [5, 6, 7])
+
+
+def test_a_repeated_text_lies_between_its_first_and_its_last() -> None:
+    lines = message({10: [b"a", b"bc"]})
+    fields = decoded([message({1: 2}) + lines, message({1: 3}), lines + message({1: 4, 10: b"d"})], THING)
+    assert fields.repeated("lines") == [lines, b"", lines + message({1: 4, 10: b"d"})]
+
+
+def test_messages_by_a_number_of_theirs() -> None:
+    fields = decoded([message({1: at % 2, 2: at}) for at in range(5)], THING)
+    assert [(start, those["end"].tolist()) for start, those in fields.grouped(fields["start"])] == [
+        (0, [0, 2, 4]),
+        (1, [1, 3]),
+    ]
+    assert list(fields.those(np.empty(0, np.intp)).grouped(np.empty(0, np.int64))) == []
 
 
 def test_undeclared_fields_are_counted_once_for_each_message() -> None:
     fields = decoded(
         [message({50: [1, 2], 9: [{7: 1}, {7: 1}]}), message({50: 1, 8: {7: b""}}), message({1: b"no number"})], THING
     )
-    assert fields.undeclared == {"50": 2, "1": 1}
-    fields.nested("part")
+    assert fields.undeclared == {"50": 2, "1": 1, "8.7": 1}
     fields.nested("parts")
     assert fields.undeclared == {"50": 2, "1": 1, "8.7": 1, "9.7": 2}
 
@@ -160,7 +193,17 @@ def test_damaged_messages(damaged: bytes) -> None:
             decoded([message({1: 1}), damaged, behind], THING)
 
 
-def test_a_message_of_too_many_fields() -> None:
-    decoded([message({1: [1] * (MOST_FIELDS - 1)})], THING)
-    with pytest.raises(DecodeError, match="more than"):
-        decoded([message({1: [1] * (MOST_FIELDS + 1)})], THING)
+def test_messages_of_too_many_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep, "MOST_STEPS", 20)
+    few = decoded([message({1: [1] * 20}), message({1: 1})], THING)
+    assert few["start"].tolist() == [1, 1]
+    with pytest.raises(DecodeError, match="more than 20"):
+        decoded([message({1: [1] * 21}), message({1: 1})], THING)
+
+
+def test_messages_that_each_have_their_fields_in_another_order() -> None:
+    ordered, not_ordered = message({1: 1, 2: 2}), message({2: 2, 1: 1})
+    assert decoded([ordered, not_ordered], THING)["end"].tolist() == [2, 2]
+    waits = b"".join([not_ordered] * MOST_WAITS)
+    with pytest.raises(DecodeError, match="orders"):
+        decoded([waits, message({2000: 1})], THING)
