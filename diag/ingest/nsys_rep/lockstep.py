@@ -1,7 +1,7 @@
 """Decodes many messages of one kind at once, with NumPy: the first field of each, then the second, to the last.
 
 Protobuf makes an object of every message, and of every value when it is read; here a step of some array operations
-reads one field of thousands of messages, in half of the time or less (`tests/bench/bench_nsys_rep.py`). Fields are
+reads one field of thousands of messages, in a third of the time (`tests/bench/bench_nsys_rep.py`). Fields are
 written in the order of their numbers, so that there are hardly more steps than different fields.
 """
 
@@ -22,7 +22,7 @@ from diag.ingest.nsys_rep.messages import NO_TEXT, Field, Message, Scalar
 
 MOST_STEPS = 1 << 16
 """For the messages of a block: a step takes as long for one of them as for a hundred."""
-MOST_WAITS = 512
+MOST_WAITS = 256
 """How often messages wait for others that have a field before their next, as when an optional one is there."""
 MOST_UNDECLARED = 64
 """Fields that are told apart of those that are not declared, for each takes a byte of every message."""

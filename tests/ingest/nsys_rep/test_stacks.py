@@ -13,47 +13,47 @@ from hypothesis import strategies as st
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.nsys_rep import stacks
-from diag.ingest.nsys_rep.stacks import Stacks, stack_table
+from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
 from diag.store.case import Case
 from tests.builders.nsys_report import Report, message
 from tests.ingest.nsys_rep.rows import tables_of
 
 TABLE = stack_table("FRAMES", ["symbol", "originalIP"])
+FRAMES = frames(4)
 THREAD = (100 << 24) + 100
 
 
-def stack(*symbols: int) -> list[bytes]:
-    return [message({1: symbol, 2: 1, 8: symbol + 1000}) for symbol in symbols]
+def stack(*symbols: int) -> bytes:
+    return message({4: [{1: symbol, 2: 1, 8: symbol + 1000} for symbol in symbols]})
 
 
-def listed(kept: Stacks, events: Sequence[list[bytes]], numbers: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+def listed(kept: Stacks, events: Sequence[bytes], numbers: Sequence[int]) -> tuple[list[int], list[list[int]]]:
     """The numbers that stacks are listed under; and of each frame listed now: number, symbol, depth."""
     found, rows = kept.add(events, numbers)
-    frames = tables_of(rows).get("FRAMES", [])
-    assert all(row["originalIP"] == row["symbol"] + 1000 for row in frames)
-    return found, [[row["id"], row["symbol"], row["stackDepth"]] for row in frames]
+    listed_now = tables_of(rows).get("FRAMES", [])
+    assert all(row["originalIP"] == row["symbol"] + 1000 for row in listed_now)
+    return list(found), [[row["id"], row["symbol"], row["stackDepth"]] for row in listed_now]
 
 
 def test_a_stack_is_listed_once_under_the_first_event_that_has_it() -> None:
-    kept = Stacks(TABLE, shared=True)
+    kept = Stacks(TABLE, FRAMES, shared=True)
     assert listed(kept, [stack(1, 2), stack(1), stack(1, 2)], [7, 8, 9]) == (
         [7, 8, 7],
         [[7, 1, 0], [7, 2, 1], [8, 1, 0]],
     )
     assert listed(kept, [stack(1), stack(2)], [10, 11]) == ([8, 11], [[11, 2, 0]])
-    assert listed(kept, [stack(2), []], [12, 13]) == ([11, 13], [])
+    assert listed(kept, [stack(2), stack()], [12, 13]) == ([11, 13], [])
 
 
 def test_as_nsight_lists_them_each_event_has_its_own() -> None:
-    kept = Stacks(TABLE, shared=False)
-    assert listed(kept, [stack(1), [], stack(1)], [7, 8, 9]) == ([7, 8, 9], [[7, 1, 0], [9, 1, 0]])
+    kept = Stacks(TABLE, FRAMES, shared=False)
+    assert listed(kept, [stack(1), stack(), stack(1)], [7, 8, 9]) == ([7, 8, 9], [[7, 1, 0], [9, 1, 0]])
 
 
-def test_events_that_have_a_stack_are_counted_over_all_blocks() -> None:
-    kept = Stacks(TABLE, shared=True)
-    assert kept.count([stack(1), [], stack(1, 2)], without=0) == [1, 0, 2]
-    assert kept.count([], without=0) == []
-    assert kept.count([[], stack(1)], without=-1) == [-1, 3]
+def test_without_numbers_stacks_are_counted_over_all_blocks() -> None:
+    kept = Stacks(TABLE, FRAMES, shared=True)
+    assert list(kept.add([stack(1), stack(1, 2)])[0]) == [1, 2]
+    assert list(kept.add([stack(1), stack(3)])[0]) == [1, 4]
 
 
 @pytest.mark.parametrize("most", [0, 60, 1 << 20])
@@ -62,15 +62,20 @@ def test_however_much_is_remembered_each_event_has_its_stack(most: int, events: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stacks, "MOST_STACKS_BYTES", most)
         patch.setattr(stacks, "MOST_FRAMES", 2)
-        kept, numbers, frames, refers = Stacks(TABLE, shared=True), count(1), list[list[int]](), list[int]()
+        kept, numbers, found_frames, refers = (
+            Stacks(TABLE, FRAMES, shared=True),
+            count(1),
+            list[list[int]](),
+            list[int](),
+        )
         for at in range(0, len(events), 7):
             block = [stack(*event) for event in events[at : at + 7]]
             found, more = listed(kept, block, [next(numbers) for _ in block])
             refers += found
-            frames += more
+            found_frames += more
     for event, number in zip(events, refers, strict=True):
-        assert [symbol for id_, symbol, _ in frames if id_ == number] == event
-    assert len({(id_, depth) for id_, _, depth in frames}) == len(frames)
+        assert [symbol for id_, symbol, _ in found_frames if id_ == number] == event
+    assert len({(id_, depth) for id_, _, depth in found_frames}) == len(found_frames)
 
 
 # ---- in the case ---------------------------------------------------------------------------------------------------
