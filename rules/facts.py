@@ -138,7 +138,7 @@ FACTS = {
         formats=("nsys-sqlite",),
     ),
     "diagnostic": Fact(
-        "the profiler's own messages",
+        "messages of the profiler",
         ("diagnostic",),
         "exports of newer versions of Nsight Systems hold them",
         formats=("nsys-sqlite",),

@@ -389,6 +389,8 @@ def _events(of: Source) -> str | None:
         return None
     if of.events_read == of.events_declared:
         return f"all {units.count(of.events_declared, 'event')} read"
+    if of.events_read > of.events_declared:
+        return f"{units.count(of.events_read, 'event')} read where {of.events_declared:,} are declared"
     return f"{of.events_read:,} of {units.count(of.events_declared, 'event')} read"
 
 

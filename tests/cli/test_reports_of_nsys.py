@@ -71,7 +71,7 @@ def test_a_cut_report_says_what_is_missing(diag: Command, report: Path) -> None:
 
 
 def test_a_cut_report_without_a_whole_block_is_one_sentence(diag: Command, report: Path) -> None:
-    assert "cut short before its first event" in diag("report", cut(report, 0.005)).is_one_sentence(3)
+    assert "cut short before its first event" in diag("report", cut(report, 0.012)).is_one_sentence(3)
 
 
 def test_what_it_unpacks_to_is_bounded(diag: Command, report: Path) -> None:
