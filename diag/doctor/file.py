@@ -53,9 +53,7 @@ def _of_folder(folder: Path) -> str:
 def _readable(path: Path, kind: str) -> str:
     """How it will be read. Raises DiagError when it cannot be."""
     if kind == "nsys-report":
-        with Container(path) as report:
-            losses = f", damaged: {'; '.join(report.losses)}" if report.losses else ""
-            return f"{_author(path)}{units.count(report.n_events, 'event')}{losses}"
+        return _report(path)
     if kind == "nsys-stream":
         return f"{_author(path)}read by nsys {nsys_report.capable_nsys(path).release}"
     if kind == "case":
@@ -64,6 +62,18 @@ def _readable(path: Path, kind: str) -> str:
     if kind == "nsys-sqlite":
         return _export(path)
     return "its beginning is as it should be, and nothing else was looked at"
+
+
+def _report(path: Path) -> str:
+    """The events that it declares. Raises InputError when its end is missing, where most of its descriptions are."""
+    with Container(path) as report:
+        declared = f"{_author(path)}{units.count(report.n_events, 'event')}"
+        if report.losses:
+            raise InputError(
+                f"{path} is cut short: {'; '.join(report.losses)}; it declares {declared}. Copy it again; diag report "
+                "reads what is whole of it."
+            )
+        return declared
 
 
 def _author(path: Path) -> str:

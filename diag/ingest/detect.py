@@ -10,7 +10,6 @@ from pathlib import Path
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
 from diag.ingest.nsys_rep.sections import MAGIC
-from diag.ingest.nsys_rep.version import STREAM_MAGIC
 from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10
@@ -48,9 +47,9 @@ def detect(path: Path) -> str:
     head = read_head(path)
     if head.startswith(_SQLITE):
         return "case" if is_case(head) else "nsys-sqlite"
-    if head.startswith(STREAM_MAGIC) or path.suffix.lower() == nsys_report.STREAM:
+    if nsys_report.is_stream(path, head):
         return "nsys-stream"
-    if head.startswith(MAGIC) or path.suffix.lower() in nsys_report.SUFFIXES:
+    if head.startswith(MAGIC) or path.suffix.lower() in nsys_report.REPORTS:
         return "nsys-report"
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):

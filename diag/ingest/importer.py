@@ -15,6 +15,7 @@ from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
+from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, identity
@@ -80,7 +81,7 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
 def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progress: Progress) -> Iterator[Case]:
     digests = _digests(inputs, cache)
     inputs = _distinct(inputs, digests, options.note)
-    reader = ("nsys export",) if options.with_nsys_export else ()
+    reader = (f"exported by {_nsys_release()}",) if options.with_nsys_export else ()
     place = cache.path_of((item.path, (*digests[item.path], *reader)) for item in inputs)
     with work_folder(cache.folder) as folder:
 
@@ -141,6 +142,11 @@ def _is_damaged(case: Case) -> bool:
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def _nsys_release() -> str | None:
+    nsys = find_nsys()
+    return nsys.release if nsys else None
 
 
 def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:

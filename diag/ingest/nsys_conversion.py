@@ -16,13 +16,14 @@ KINDS = ("nsys-report", "nsys-stream")
 def converted(
     item: Input, folder: Path, *, with_nsys: bool = False, share_stacks: bool = False, progress: Progress = silent
 ) -> Path:
-    """Path of a new export in `folder`. A stream needs an nsys; `with_nsys`, it makes the export of a report, too.
+    """Path of a new export in `folder`; an nsys makes it if `with_nsys`, and makes a report of a stream in any case.
 
     `share_stacks`: each call stack once and not for every event, in a column that only diag reads. Raises InputError
     when the file cannot be read, StorageError when the disk is full, and ToolMissing without the nsys that is needed.
     """
-    if with_nsys or item.kind == "nsys-stream":
+    if with_nsys:
         return nsys_report.exported(item.path, folder, progress=progress)
+    report = nsys_report.imported(item.path, folder, progress=progress) if item.kind == "nsys-stream" else item.path
     export = folder / nsys_report.export_name(item.path)
-    write_export(item.path, export, progress, share_stacks=share_stacks)
+    write_export(report, export, progress, share_stacks=share_stacks)
     return export

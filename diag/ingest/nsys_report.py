@@ -18,13 +18,16 @@ from pathlib import Path
 
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
 from diag.ingest.nsys_rep.sections import MAGIC
-from diag.ingest.nsys_rep.version import report_version
+from diag.ingest.nsys_rep.version import STREAM_MAGIC, report_version
 from diag.ingest.nsys_tool import NAMED_BY, Nsys, find_nsys, parse_version, release, run
 
 __all__ = ["STREAM", "SUFFIXES", "Nsys", "capable_nsys", "exported", "find_nsys"]
 
+REPORTS = (".nsys-rep", ".qdrep")
 STREAM = ".qdstrm"
-SUFFIXES = (".nsys-rep", ".qdrep", STREAM)
+SUFFIXES = (*REPORTS, STREAM)
+
+_HEAD_BYTES = 64
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _FIRST_TO_WRITE_NSYS_REP = (2021, 4)
 
@@ -34,6 +37,7 @@ class _Job:
     """One conversion: the user's file, the tool for it, how long each run may take, and who hears how far it is."""
 
     path: Path
+    is_stream: bool
     nsys: Nsys
     timeout_s: float
     say: Callable[[str], None]
@@ -49,38 +53,65 @@ def exported(
     ToolMissing (no nsys, or one older than the file), StorageError (`workdir` cannot be written) and UsageError
     (`workdir` is the input's own folder).
     """
-    _check_input(path)
+    return _converted(path, workdir, export_name(path), _export, timeout_s, progress)
+
+
+def imported(
+    path: Path, workdir: Path, *, timeout_s: float = 1800.0, progress: Callable[[str], None] | None = None
+) -> Path:
+    """As `exported`, the report that a stream (.qdstrm) becomes."""
+    name = Path(export_name(path)).with_suffix(".nsys-rep").name
+    return _converted(path, workdir, name, lambda _, report: report, timeout_s, progress)
+
+
+def _converted(
+    path: Path,
+    workdir: Path,
+    name: str,
+    finish: Callable[[_Job, Path], Path],
+    timeout_s: float,
+    progress: Callable[[str], None] | None,
+) -> Path:
+    is_stream_ = is_stream(path, _checked_head(path))
     if workdir.resolve() == path.resolve().parent:
         raise UsageError(f"{workdir} holds the input itself; name another folder for its export.")
-    job = _Job(path, capable_nsys(path), timeout_s, progress or (lambda _: None))
+    job = _Job(path, is_stream_, capable_nsys(path), timeout_s, progress or (lambda _: None))
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".nsys-", dir=workdir) as folder:
-            private = Path(folder, "input" + path.suffix.lower())
+            # The tools go by the name.
+            ending = STREAM if is_stream_ else path.suffix.lower() if path.suffix.lower() in REPORTS else REPORTS[0]
+            private = Path(folder, "input" + ending)
             shutil.copyfile(path, private)
-            report = _import(job, private) if _is_stream(path) else private
-            return _export(job, report).replace(workdir / export_name(path))
+            report = _import(job, private) if is_stream_ else private
+            return finish(job, report).replace(workdir / name)
     except OSError as error:
         raise StorageError(f"Cannot export {path.name} into {workdir}: {error.strerror or error}.") from error
 
 
-def _check_input(path: Path) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path.name} is not named like an Nsight Systems report ({', '.join(SUFFIXES)}).")
+def _checked_head(path: Path) -> bytes:
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file.")
     try:
-        with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
+        head = _head(path)
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    # Streams of old versions are not known well enough to turn one away by its first bytes.
-    if not magic or (magic != MAGIC and not _is_stream(path)):
+    if not head or not (head.startswith(MAGIC) or is_stream(path, head)):
         raise InputError(f"{path.name} does not begin like an Nsight Systems report; it may be empty or damaged.")
+    return head
 
 
-def _is_stream(path: Path) -> bool:
-    return path.suffix.lower() == STREAM
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)
+
+
+def is_stream(path: Path, head: bytes) -> bool:
+    """Whether a file that begins with `head` was never made a report.
+
+    Streams of old versions are not known well enough to go by their first bytes alone.
+    """
+    return head.startswith(STREAM_MAGIC) or (path.suffix.lower() == STREAM and not head.startswith(MAGIC))
 
 
 def export_name(path: Path) -> str:
@@ -103,7 +134,7 @@ def capable_nsys(path: Path) -> Nsys:
         raise ToolMissing(_needs(path, needed, silent if named else "no nsys is installed here"))
     if nsys.version[:3] < needed[:3]:
         raise ToolMissing(_needs(path, needed, f"installed: {nsys.release}"))
-    if _is_stream(path) and nsys.importer is None:
+    if nsys.importer is None and is_stream(path, _head(path)):
         raise ToolMissing(_needs(path, needed, f"nsys {nsys.release} at {nsys.path} comes without QdstrmImporter"))
     return nsys
 
@@ -113,15 +144,16 @@ def _needs(path: Path, needed: tuple[int, ...], here: str) -> str:
     return (
         f"{path.name}: {author}; {here}. Install {f'version {release(needed)} or newer' if needed else 'it'} "
         "(developer.nvidia.com/nsight-systems, `apt-get install nsight-systems-cli` from NVIDIA's repository, or a "
-        f"newer CUDA toolkit), or {_by_hand(path)}."
+        f"newer CUDA toolkit), or {_otherwise(path)}."
     )
 
 
-def _by_hand(path: Path) -> str:
-    name, report = shlex.quote(path.name), shlex.quote(path.stem + ".nsys-rep")
-    first = f"`QdstrmImporter --input-file {name}` and then " if _is_stream(path) else ""
-    target = report if _is_stream(path) else name
-    return f"run {first}`nsys export --type sqlite {target}` on the machine that made it and open the .sqlite"
+def _otherwise(path: Path) -> str:
+    """What can be done without this nsys."""
+    if is_stream(path, _head(path)):
+        name = shlex.quote(path.name)
+        return f"run `QdstrmImporter --input-file {name}` on the machine that made it and open the .nsys-rep"
+    return "leave out --with-nsys-export: diag reads reports itself"
 
 
 # -- conversion
@@ -151,7 +183,7 @@ def _convert(job: _Job, command: Sequence[str | Path], product: Path, magic: byt
     except subprocess.TimeoutExpired as error:
         raise InputError(
             f"{name}: {tool} did not end within {job.timeout_s:g} s and was stopped. "
-            f"To let it take its time, {_by_hand(job.path)}."
+            f"To let it take its time, {_otherwise(job.path)}."
         ) from error
     except OSError as error:
         raise ToolMissing(f"Cannot start {command[0]}: {error.strerror or error}.") from error
@@ -163,16 +195,16 @@ def _convert(job: _Job, command: Sequence[str | Path], product: Path, magic: byt
 
 
 def _advice(path: Path) -> str:
-    if _is_stream(path):
-        return f"A .qdstrm wants the importer of the very version that wrote it: {_by_hand(path)}."
+    if is_stream(path, _head(path)):
+        return f"A .qdstrm wants the importer of the very version that wrote it: {_otherwise(path)}."
     newer = "" if report_version(path) else ", or newer than this nsys"
-    return f"The file may be damaged or cut short{newer}: copy it again, or {_by_hand(path)}."
+    return f"The file may be damaged or cut short{newer}: copy it again, or {_otherwise(path)}."
 
 
 def _last_words(output: str) -> str:
-    """The last line that a person can use: no progress bar, no blank, no control characters."""
+    """The last line that a person can use: no progress bar, no brace alone, no control characters."""
     lines = (re.sub(r"[^ -~]", "", line).strip() for line in re.split(r"[\r\n]+", output))
-    spoken = [line for line in lines if line and not re.search(r"\d% *\]?$", line)]
+    spoken = [line for line in lines if re.search(r"\w{2}", line) and not re.search(r"\d% *\]?$", line)]
     return spoken[-1].removeprefix("std::exception::what: ").rstrip(".")[:300] if spoken else ""
 
 

@@ -119,11 +119,11 @@ class _Import:
     def _copy_account_of_reading(self) -> None:
         if nsys.READING in self.export:
             self._run(sql.EVENTS_READ, nsys.READING)
-            for losses, n_read, n_declared in self.export.rows(nsys.READING, sql.LOSSES):
-                told = f"{n_read:,} of {n_declared:,} events" if {type(n_read), type(n_declared)} == {int} else "Events"
-                self.notes.append(f"The report is damaged: {as_text(losses)}. {told} were read.")
-        if nsys.UNREAD in self.export:
-            self._run(sql.UNREAD, nsys.UNREAD)
+            losses = self.export.rows(nsys.READING, sql.LOSSES)
+            self.notes += [f"The report is damaged: {as_text(phrases)}." for (phrases,) in losses]
+        unread = self.export.rows(nsys.UNREAD, sql.UNREAD)
+        rows = [{"source_id": self.source_id, "what": as_text(what), "count": count} for what, count in unread]
+        self.case.insert("unread", rows)
 
     def _copy(self, table: str, statement: str, *, wanted: str = "TRUE", **parts: str) -> int:
         """Runs a bulk INSERT ... SELECT and returns how many rows it took; what it left out of the wanted is noted."""

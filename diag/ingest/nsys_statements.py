@@ -39,13 +39,15 @@ THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 # What diag's own reader of reports says of its work; exports by nsys have no such tables.
 EVENTS_READ = """
     UPDATE source SET (events_declared, events_read, is_cut) =
-           (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), {losses} <> '' FROM src.{table} t)
+           (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), CAST({lost} AS INTEGER) > 0 FROM src.{table} t)
      WHERE id = :source
 """
-LOSSES = "SELECT CAST({losses} AS BLOB), {read}, {declared} FROM src.{table} t WHERE {losses} <> ''"
+LOSSES = "SELECT CAST({losses} AS BLOB) FROM src.{table} t WHERE {losses} <> ''"
 UNREAD = """
-    INSERT INTO unread (source_id, what, count)
-    SELECT :source, CAST({what} AS TEXT), CAST({count} AS INTEGER) FROM src.{table} t
+    SELECT substr(CAST({what} AS BLOB), 1, 80), {count}
+      FROM src.{table} t
+     WHERE typeof({count}) = 'integer' AND {count} > 0
+     LIMIT 1000
 """
 
 KERNELS = """

@@ -380,7 +380,16 @@ def source(of: Source) -> str:
     schema = f"schema {of.schema_version}" if of.schema_version else None
     machine = f"host {of.host}" if of.host else None
     tick, graphs = f"tick {units.time(of.time_resolution_ns)}", _GRAPH_MODES.get(of.graph_mode or "")
-    return ", ".join(filter(None, (made_by, schema, machine, _rank(of.rank), tick, graphs)))
+    return ", ".join(filter(None, (made_by, schema, machine, _rank(of.rank), tick, graphs, _events(of))))
+
+
+def _events(of: Source) -> str | None:
+    """How many of the events that the file declares were read; None where it declares none."""
+    if of.events_declared is None or of.events_read is None:
+        return None
+    if of.events_read == of.events_declared:
+        return f"all {units.count(of.events_declared, 'event')} read"
+    return f"{of.events_read:,} of {units.count(of.events_declared, 'event')} read"
 
 
 _GRAPH_MODES = {"graph": "CUDA graphs traced as a whole", "node": "CUDA graphs traced node by node"}

@@ -18,18 +18,33 @@ LONGEST_S = 60.0
 QUIET = ("--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none")
 
 
-def capture_of(program: Path, folder: Path, command: Sequence[str | Path], *, options: Sequence[str] = QUIET) -> Path:
+class NoCapture(AssertionError):
+    """However often it was tried, nsys wrote nothing."""
+
+
+def capture_of(
+    program: Path,
+    folder: Path,
+    command: Sequence[str | Path],
+    *,
+    options: Sequence[str] = QUIET,
+    longest_s: float = LONGEST_S,
+    attempts: int = ATTEMPTS,
+) -> Path:
     """The report, or stream, that `program` profile makes of a command, alone in the new `folder`."""
     folder.mkdir()
     log = folder.with_suffix(".log")
     profile = [program, "profile", *options, "--force-overwrite=true", f"--output={folder / 'run'}", *command]
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         with log.open("ab") as said:  # no pipe: the agent, which may outlive nsys, would keep it open
-            _run(profile, said.fileno())
-        if captures := list(folder.iterdir()):
+            has_ended = _run(profile, said.fileno(), longest_s)
+        captures = list(folder.iterdir())
+        if has_ended and captures:
             (capture,) = captures
             return capture
-    raise AssertionError(f"nsys made no capture in {ATTEMPTS} attempts: {log.read_text()}")
+        for half_written in captures:
+            half_written.unlink()
+    raise NoCapture(f"nsys made no capture in {attempts} attempts: {log.read_text()}")
 
 
 def annotated_program(nsys: Path, source: Path, folder: Path) -> Path:
@@ -43,12 +58,15 @@ def annotated_program(nsys: Path, source: Path, folder: Path) -> Path:
     return program
 
 
-def _run(profile: Sequence[str | Path], output: int) -> None:
+def _run(profile: Sequence[str | Path], output: int, longest_s: float) -> bool:
+    """Whether nsys ended by itself."""
     with subprocess.Popen(profile, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as nsys:
         try:
-            nsys.wait(LONGEST_S)
+            nsys.wait(longest_s)
+            return True
         except subprocess.TimeoutExpired:
             nsys.kill()
+            return False
         finally:
             _end_agent(nsys.pid)
 

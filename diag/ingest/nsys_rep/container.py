@@ -1,6 +1,7 @@
 """The events of a report: a header that counts them, blocks that hold them, and a table of strings.
 
-Nothing here knows what an event means. A block is unpacked only when it fits in `LARGEST_BLOCK_BYTES`.
+Nothing here knows what an event means. A block is unpacked only when it fits in `LARGEST_BLOCK_BYTES`, and handed on in
+pieces, for what is decoded takes many times the memory.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import lz4.block
 from google.protobuf.message import DecodeError
 
 from diag.errors import InputError
+from diag.ingest.input_file import Bounds
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.sections import MAGIC, Section, SectionedFile
-from diag.ingest.nsys_rep.wire import MOST_VARINT_BYTES, length_prefixed, varint
+from diag.ingest.nsys_rep.wire import MOST_VARINT_BYTES, Bytes, fields, length_prefixed, pieces, varint
+from diag.model.units import size
 
-LARGEST_BLOCK_BYTES = 128 << 20
-"""Unpacked. nsys puts 7,000 events into a block, which makes 0.3 to 2 MB."""
+LARGEST_BLOCK_BYTES = 1 << 30
+"""Unpacked. nsys puts 7,000 events into a block, which makes 0.3 to 2 MB, or 280 MB where each has a text of 40 kB;
+and into one block all strings, with what the program printed."""
+PIECE_BYTES = 2 << 20
+"""Of encoded events. A hostile one may hold a million of them, which take 170 MB."""
+LONGEST_STRING_BYTES = 1 << 20
+"""Of a string that is kept: names are shorter, and what a program printed is not kept anyway."""
 
 _EVENTS = "Raw Sampling Data"
 _EVENTS_MARK = b"QDTEXT00"
@@ -32,10 +40,8 @@ _MOST_LZ4_GAINS = 256
 _OFFSETS = message_class(Message("Offsets", {"compression": Field(1, BYTES), **ints(strings_at=2, schemas_at=3)}))
 _HEADER = message_class(Message("Header", {"compression": Field(9, BYTES), **ints(n_events=1)}))
 _COUNTED = message_class(Message("Counted", {"events": Field(1, BYTES, repeated=True)}))
-_OUTPUT = Message("Output", ints(globalPid=1, filename=2, content=3))
-_STRINGS = message_class(
-    Message("Strings", {"texts": Field(1, BYTES, repeated=True), "outputs": Field(2, _OUTPUT, repeated=True)})
-)
+_STRING, _OUTPUT = 1, 2
+_OUTPUTS = message_class(Message("Output", ints(globalPid=1, filename=2, content=3)))
 
 
 class Damaged(InputError):
@@ -103,7 +109,7 @@ class Container:
         try:
             while n_events < self.n_events:
                 plain, at = self._block(at, events.end)
-                n_events += sum(len(_COUNTED.FromString(body).events) for body in length_prefixed(plain))
+                n_events += sum(len(_COUNTED.FromString(bytes(piece)).events) for piece in _pieces(plain))
         except (ValueError, DecodeError):
             return events.end
         return at
@@ -112,35 +118,51 @@ class Container:
         """A section's bytes; none where the file has no such section."""
         return self._file.section(name)
 
-    def blocks(self) -> Iterator[bytes]:
-        """The messages whose field 1 is repeated for every event; up to the first that is damaged."""
-        at = self._blocks_at
+    def blocks(self, most_bytes: int = Bounds.plain_bytes) -> Iterator[bytes]:
+        """The messages whose field 1 is repeated for every event; up to the first block that is damaged.
+
+        Raises InputError when they unpack to more than `most_bytes`.
+        """
+        at, n_bytes = self._blocks_at, 0
         try:
             while at < self._strings_at:
                 plain, at = self._block(at, self._strings_at)
-                yield from length_prefixed(plain)
+                n_bytes += len(plain)
+                if n_bytes > most_bytes:
+                    raise InputError(
+                        f"{self.path} unpacks to more than {size(most_bytes)}. If you trust it, raise the limit with "
+                        "--max-size."
+                    )
+                yield from map(bytes, _pieces(plain))
         except ValueError as error:
             self.losses.append(f"the events from byte {at:,} on cannot be read, for {error}")
 
-    @cached_property
+    @property
     def strings(self) -> list[bytes]:
         """The texts that names of events are indices into; none when they are lost."""
-        return list(self._table_of_strings.texts)
+        return self._table_of_strings[0]
 
     @property
     def outputs(self) -> Sequence[Any]:
         """What processes printed: `globalPid`, and indices of the texts that are `filename` and `content`."""
-        return cast(Sequence[Any], self._table_of_strings.outputs)
+        return self._table_of_strings[1]
 
     @cached_property
-    def _table_of_strings(self) -> Any:
+    def _table_of_strings(self) -> tuple[list[bytes], list[Any]]:
+        # By hand: what a program printed may be larger than all else, and protobuf would copy it twice.
+        strings, outputs = [], []
         try:
             plain, _ = self._block(self._strings_at, self._events_end)
-            (body,) = length_prefixed(plain)
-            return _STRINGS.FromString(body)
+            for body in length_prefixed(memoryview(plain)):
+                for number, start, end in fields(body):
+                    if number == _STRING:
+                        strings.append(bytes(body[start : min(end, start + LONGEST_STRING_BYTES)]))
+                    elif number == _OUTPUT:
+                        outputs.append(_OUTPUTS.FromString(bytes(body[start:end])))
         except (ValueError, DecodeError):
             self.losses.append("the names are lost")
-            return _STRINGS()
+            return [], []
+        return strings, outputs
 
     def behind_strings(self) -> Iterator[bytes]:
         """The messages that follow the table of strings in the section of events."""
@@ -150,7 +172,7 @@ class Container:
                 message, at = self._message(at, self._events_end)
                 yield message
         except ValueError:
-            return
+            self.losses.append("what describes threads and devices is lost")
 
     def payload_schemas(self) -> bytes:
         """How the bytes are to be read that NVTX events carry; none where no program said so."""
@@ -162,7 +184,7 @@ class Container:
         except ValueError:
             self.losses.append("what the payloads of NVTX events mean is lost")
             return b""
-        return body
+        return bytes(body)
 
     def _block(self, at: int, end: int) -> tuple[bytes, int]:
         """A block, unpacked, and where it ends."""
@@ -171,8 +193,10 @@ class Container:
         plain_bytes, n = varint(sizes, n)
         if packed_bytes > end - at - n:
             raise ValueError("a block is cut short")
-        if plain_bytes > min(LARGEST_BLOCK_BYTES, packed_bytes * _MOST_LZ4_GAINS):
+        if plain_bytes > packed_bytes * _MOST_LZ4_GAINS:
             raise ValueError("a block claims to be larger than it can be")
+        if plain_bytes > LARGEST_BLOCK_BYTES:
+            raise ValueError(f"a block is larger than the {size(LARGEST_BLOCK_BYTES)} that are unpacked at once")
         packed = self._file.read(Section(at + n, at + n + packed_bytes))
         try:
             return lz4.block.decompress(packed, uncompressed_size=plain_bytes), at + n + packed_bytes
@@ -185,3 +209,8 @@ class Container:
         if length > end - at - n:
             raise ValueError("a message is cut short")
         return self._file.read(Section(at + n, at + n + length)), at + n + length
+
+
+def _pieces(plain: bytes) -> Iterator[Bytes]:
+    for body in length_prefixed(memoryview(plain)):
+        yield from pieces(body, PIECE_BYTES)

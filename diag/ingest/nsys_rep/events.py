@@ -10,17 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from google.protobuf.message import DecodeError
-
 from diag.ingest.nsys_rep.lockstep import Fields, decoded
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class, unknown_fields
 from diag.ingest.nsys_rep.tables import Table
 from diag.store.bulk import ColumnValues
 
 Rows = tuple[Table, ColumnValues]
-
-MOST_IN_BLOCK = 1 << 20
-"""Events, and messages beside them. nsys puts 7,000 into a block; a file that claims more must not cost more memory."""
 
 
 class EventReader(Protocol):
@@ -64,8 +59,6 @@ class EventDecoder:
     def rows(self, body: bytes) -> Iterator[Rows]:
         """Rows of a block. Raises DecodeError when it is no message of events."""
         block = self._block.FromString(body)
-        if max(len(getattr(block, name)) for name in ("events", *self._beside)) > MOST_IN_BLOCK:
-            raise DecodeError(f"a block has more than {MOST_IN_BLOCK:,} events")
         events = decoded(block.events, self._event)
         beside = [(reader, decoded(getattr(block, name), reader.message)) for name, reader in self._beside.items()]
         payloads = [(reader, events.nested(name)[1]) for name, reader in self._readers.items()]

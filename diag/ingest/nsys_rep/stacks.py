@@ -70,21 +70,6 @@ class Stacks:
         ]
         return listed, self._rows(new)
 
-    def _rows(self, encoded: Sequence[tuple[int, bytes]]) -> Iterator[Rows]:
-        stacks = [(number, list(self._stack.FromString(stack).frames)) for number, stack in encoded]
-        if not any(frames for _, frames in stacks):
-            return
-        known = zip(*(self._known[frame] for _, frames in stacks for frame in frames), strict=True)
-        id_, *columns, depth = self._table.columns
-        yield (
-            self._table,
-            {
-                id_: [number for number, frames in stacks for _ in frames],
-                **dict(zip(columns, known, strict=True)),
-                depth: [at for _, frames in stacks for at in range(len(frames))],
-            },
-        )
-
     def unread(self, path: str) -> Iterator[Rows]:
         """Fields of frames that nobody understands, and how many different frames have them."""
         unread = sorted(self._known.unread.items())
@@ -101,6 +86,21 @@ class Stacks:
             self._n_bytes = len(stack)
         self._listed_at[stack] = number
         return number
+
+    def _rows(self, encoded: Sequence[tuple[int, bytes]]) -> Iterator[Rows]:
+        stacks = [(number, list(self._stack.FromString(stack).frames)) for number, stack in encoded]
+        if not any(frames for _, frames in stacks):
+            return
+        known = zip(*(self._known[frame] for _, frames in stacks for frame in frames), strict=True)
+        id_, *columns, depth = self._table.columns
+        yield (
+            self._table,
+            {
+                id_: [number for number, frames in stacks for _ in frames],
+                **dict(zip(columns, known, strict=True)),
+                depth: [at for _, frames in stacks for at in range(len(frames))],
+            },
+        )
 
 
 class _KnownFrames(dict[bytes, tuple[int, ...]]):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from google.protobuf.message import DecodeError
 
-from diag.ingest.nsys_rep import events
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, ints, optional_ints
@@ -82,16 +81,6 @@ def test_what_lies_beside_the_events_goes_to_its_reader_or_is_counted() -> None:
 def test_damaged_events(body: bytes) -> None:
     with pytest.raises(DecodeError):
         list(EventDecoder([Reader()]).rows(body))
-
-
-def test_a_block_of_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MOST_IN_BLOCK", 2)
-    decoder = EventDecoder([Reader()], beside=[Other()])
-    list(decoder.rows(message({1: [{102: {1: 1}}] * 2, 110: [{1: 1}] * 2})))
-    for number in (1, 110):
-        with pytest.raises(DecodeError, match="more than 2 events"):
-            list(decoder.rows(message({number: [{102: {1: 1}}] * 3})))
-    assert decoder.n_events == 4
 
 
 def test_a_block_without_events() -> None:
