@@ -7,8 +7,11 @@ counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
+
+from google.protobuf.message import DecodeError
 
 from diag.ingest.nsys_rep.lockstep import Fields, decoded
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class, unknown_fields
@@ -53,23 +56,54 @@ class EventDecoder:
         self._block = message_class(Message("Block", {"events": Field(1, BYTES, repeated=True), **encoded}))
         self.n_events = 0
         self.n_read = 0
+        self.n_damaged = 0
         self.unread: Counter[str] = Counter()
         """How many events have a class, or a field, that is not understood."""
+        self.losses: list[str] = []
 
     def rows(self, body: bytes) -> Iterator[Rows]:
-        """Rows of a block. Raises DecodeError when it is no message of events."""
-        block = self._block.FromString(body)
-        events = decoded(block.events, self._event)
-        beside = [(reader, decoded(getattr(block, name), reader.message)) for name, reader in self._beside.items()]
-        payloads = [(reader, events.nested(name)[1]) for name, reader in self._readers.items()]
-        self.n_events += len(events) + sum(len(messages) for _, messages in beside)
-        for reader, messages in (*payloads, *beside):
-            if len(messages):
-                self.n_read += len(messages)
-                yield from reader.rows(messages)
-        self.unread += events.undeclared
+        """Rows of a block. What of it cannot be decoded is left out, and is one of the `losses`."""
+        try:
+            block = self._block.FromString(body)
+            events = decoded(block.events, self._event)
+        except DecodeError:
+            self._lose("a block of events cannot be decoded")
+            return
+        beside = {name: getattr(block, name) for name in self._beside}
+        self.n_events += len(events) + sum(map(len, beside.values()))
+        for name, reader in self._readers.items():
+            yield from self._rows_of(reader, events.n_nested(name), partial(_payloads, events, name))
+        for name, reader in self._beside.items():
+            yield from self._rows_of(reader, len(beside[name]), partial(decoded, beside[name], reader.message))
+        self._count_unread(events)
         self.unread += Counter(map(str, unknown_fields(block)))
+
+    def _rows_of(self, reader: EventReader, n_events: int, payloads: Callable[[], Fields]) -> Iterator[Rows]:
+        if not n_events:
+            return
+        try:
+            rows = list(reader.rows(payloads()))
+        except DecodeError:
+            self.n_damaged += n_events
+            self._lose(f"some events of class {reader.number} cannot be decoded")
+            return
+        self.n_read += n_events
+        yield from rows
+
+    def _count_unread(self, events: Fields) -> None:
+        understood = sum(map(events.n_nested, self._readers))
+        unknown = sum(count for what, count in events.undeclared.items() if "." not in what)
+        self.unread += events.undeclared
+        self.unread += Counter({"no class": len(events) - understood - unknown})
+
+    def _lose(self, phrase: str) -> None:
+        if phrase not in self.losses:
+            self.losses.append(phrase)
 
     def rest(self) -> Iterator[Rows]:
         for reader in (*self._readers.values(), *self._beside.values()):
             yield from reader.rest()
+
+
+def _payloads(events: Fields, name: str) -> Fields:
+    return events.nested(name)[1]

@@ -25,6 +25,8 @@ MOST_STEPS = 1 << 16
 """For the messages of a block: a step takes as long for one of them as for a hundred."""
 MOST_WAITS = 256
 """How often messages wait for others that have a field before their next, as when an optional one is there."""
+MOST_UNDECLARED = 64
+"""Fields that are told apart of those that are not declared, for each takes a byte of every message."""
 
 _NOWHERE = -1
 _WIRE_TYPES = {Scalar.INT: VARINT, Scalar.DOUBLE: FIXED64, Scalar.FLOAT: FIXED32, Scalar.BYTES: LENGTH}
@@ -87,6 +89,10 @@ class Fields:
         if path not in self._reading.spans:
             return [b""] * self._n
         return [bytes(text) for text in self._reading.encoded.slices(*self._spans(path))]
+
+    def n_nested(self, path: str) -> int:
+        """How many messages are in a repeated field of all the messages together."""
+        return self._reading.n_nested(path)
 
     def nested(self, path: str) -> tuple[Positions, Fields]:
         """The messages in a repeated field, and in which message each is, in order."""
@@ -178,6 +184,9 @@ class _Reading:
     def column(self, path: str) -> NDArray[Any]:
         return self.numbers[path] if path in self.numbers else np.full(self.n, self.field(path).default or 0)
 
+    def n_nested(self, path: str) -> int:
+        return sum(len(owners) for owners, _, _ in self._lists[path])
+
     def nested(self, path: str) -> tuple[Positions, Fields]:
         """The messages in a repeated field, and in which message each is."""
         nothing = np.empty(0, np.int64)
@@ -241,7 +250,8 @@ class _Reading:
         path, field, expected = level.by_number.get(number, _UNKNOWN)
         value, following = self.encoded.values(wire_type, behind, ends)
         if wire_type != expected:
-            self._strange.setdefault(f"{level.numbers}{number}", np.zeros(self.n, np.bool_))[messages] = True
+            what = f"{level.numbers}{number}" if len(self._strange) < MOST_UNDECLARED else f"{level.numbers}others"
+            self._strange.setdefault(what, np.zeros(self.n, np.bool_))[messages] = True
         elif wire_type != LENGTH:
             self._keep_numbers(path, field, messages, value)
         elif not field.repeated:

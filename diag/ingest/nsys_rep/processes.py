@@ -1,8 +1,4 @@
-"""Processes and the names of their threads; and which texts of a report are private and stay in it.
-
-Among the texts that events refer to, a report keeps the whole environment of every process on the machine, and what the
-profiled program printed. Arguments of processes lie beside their names.
-"""
+"""Processes, the names of their threads, and who printed something. Arguments and environments stay in the report."""
 
 from __future__ import annotations
 
@@ -41,21 +37,16 @@ class ProcessReader(EventReader):
         "Process",
         {
             **ints(globalPid=2),
-            **optional_ints(environment=13),
             **optional_texts(path=5, name=6),
-            # Of these nothing goes into an export, whatever their values: time seen, executable, folder, arguments.
-            **ints(no_column_1=1, no_column_4=4, no_column_11=11, no_column_12=12, no_column_14=14),
+            # Of these nothing goes into an export, whatever their values: time seen, executable, folder, arguments,
+            # and the string that is the environment.
+            **ints(no_column_1=1, no_column_4=4, no_column_11=11, no_column_12=12, no_column_13=13, no_column_14=14),
             **{f"no_column_{number}": Field(number, BYTES) for number in (7, 8)},
             "no_column_9": Field(9, BYTES, repeated=True),
         },
     )
 
-    def __init__(self) -> None:
-        self.environments: set[int] = set()
-        """Indices of the texts that are environments."""
-
     def rows(self, payloads: Fields) -> Iterator[Rows]:
-        self.environments.update(payloads["environment"].tolist())
         names = [
             path if name == NO_TEXT else name
             for name, path in zip(payloads.text("name"), payloads.text("path"), strict=True)
@@ -93,17 +84,3 @@ def file_rows(container: Container) -> Iterator[Rows]:
     ]
     if rows:
         yield FILES, FILES.by_column(rows)
-
-
-def public_strings(container: Container, environments: set[int]) -> list[tuple[int, bytes]]:
-    """Index and text of the strings that may leave the report.
-
-    Environments hold a NUL between two variables, so that they are known even when the events that refer to them are
-    lost; nothing else does.
-    """
-    private = environments | {output.content for output in container.outputs}
-    return [
-        (index, text)
-        for index, text in enumerate(container.strings)
-        if not text or (index not in private and b"\0" not in text)
-    ]

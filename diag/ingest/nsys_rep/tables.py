@@ -7,7 +7,7 @@ when its first row comes: one that is absent says that nothing of the kind was r
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -60,7 +60,7 @@ class ExportWriter:
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(sqlite_uri(path, "rwc"), uri=True, isolation_level=None)
-        self._tables: set[str] = set()
+        self._tables: dict[str, Table] = {}
 
     def __enter__(self) -> Self:
         let_signals_in(self._db)
@@ -78,10 +78,20 @@ class ExportWriter:
         finally:
             self._db.close()
 
+    def integers_in(self, columns: Collection[str]) -> set[int]:
+        """The distinct integers in columns of these names, over all tables so far."""
+        found: set[int] = set()
+        for table in self._tables.values():
+            for column in table.columns:
+                if column in columns:
+                    rows = self._db.execute(f'SELECT DISTINCT "{column}" FROM "{table.name}"')
+                    found.update(value for (value,) in rows if isinstance(value, int))
+        return found
+
     def add(self, table: Table, columns: ColumnValues) -> None:
         if table.name not in self._tables:
             self._db.execute(table.create)
-            self._tables.add(table.name)
+            self._tables[table.name] = table
         there = {
             name: values for name, values in columns.items() if not (is_all(values, ABSENT) or is_all(values, NO_TEXT))
         }
