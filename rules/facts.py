@@ -32,7 +32,7 @@ class Fact:
         if trace.scope is not None and any(trace.source.has(fact) for fact in self.recorded_as):
             return f"there are no {self.name} in this part of the trace"
         if trace.source.is_cut:
-            return f"there are no {self.name} before the place where the file is cut"
+            return f"no {self.name} come before the place where the file is cut"
         return f"{self.name} were not captured ({self.how_in(trace)})"
 
     def how_in(self, trace: Trace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from diag.export.axis import Part
     from diag.export.table import Table
+    from diag.ingest.input_file import Bounds
     from diag.store.case import Case
 
 STANDARD_OUTPUT = Path("-")
@@ -98,10 +100,13 @@ def export(
     if window is not None:
         parse_window(window)
     output_format = chosen_format or _format_of(output)
+    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     if output_format is ExportFormat.NSYS_SQLITE:
         if table is not None or as_stored or window is not None:
             raise UsageError("--table, --as-stored and --window are for a case; nsys-sqlite is the whole of a report.")
-        _nsys_sqlite(inputs, output, force=force, with_nsys_export=with_nsys_export)
+        if with_nsys_export:
+            raise UsageError("To have nsys itself export a report: nsys export --type sqlite REPORT")
+        _nsys_sqlite(inputs, output, bounds, force=force)
         return
     is_trace = output_format is ExportFormat.PERFETTO
     if is_trace and (table is not None or as_stored):
@@ -117,7 +122,6 @@ def export(
             raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
     else:
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
-    bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = ImportOptions(use_cache=not no_cache, bounds=bounds, with_nsys_export=with_nsys_export, note=note)
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
@@ -150,20 +154,25 @@ def _format_of(output: Path) -> ExportFormat:
     )
 
 
-def _nsys_sqlite(inputs: Sequence[Path], output: Path, *, force: bool, with_nsys_export: bool) -> None:
+def _nsys_sqlite(inputs: Sequence[Path], output: Path, bounds: Bounds, *, force: bool) -> None:
     from diag.export import target
     from diag.ingest import nsys_conversion
     from diag.ingest.inputs import find_inputs
+    from diag.store.cache import unchanged
+    from diag.store.work_folder import work_folder
 
     found = find_inputs(inputs)
     if len(found) != 1 or found[0].kind not in nsys_conversion.KINDS:
         raise UsageError("--format nsys-sqlite takes one report of Nsight Systems: .nsys-rep, .qdrep or .qdstrm.")
     if output == STANDARD_OUTPUT:
         raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
-    target.check(output, [found[0].path], as_folder=False, force=force)
-    with StatusLine() as status, target.whole_file(output) as part, target.folder_beside(part) as folder:
-        made = nsys_conversion.converted(found[0], folder, with_nsys=with_nsys_export, progress=status)
-        made.replace(part)
+    report = found[0]
+    target.check(output, [report.path], as_folder=False, force=force)
+    with StatusLine() as status, target.whole_file(output) as part, work_folder(None) as folder, unchanged(report.path):
+        made = nsys_conversion.converted(report, folder, bounds=bounds, progress=status)
+        shutil.move(made.export, part)
+    if made.losses:
+        note(f"{report.path} is damaged: {'; '.join(made.losses)}. {output} holds what is whole of it.")
 
 
 def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,13 +71,6 @@ def whole_folder(target: Path, stale: Iterable[str] = ()) -> Iterator[Path]:
                 os.replace(file, target / file.name)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-
-
-@contextmanager
-def folder_beside(part: Path) -> Iterator[Path]:
-    """A private folder on the same file system, for what needs more than one file on the way; gone at the end."""
-    with tempfile.TemporaryDirectory(prefix=".diag-", dir=part.parent) as folder:
-        yield Path(folder)
 
 
 def in_blocks(pieces: Iterable[str], size: int = 1 << 16) -> Iterator[str]:

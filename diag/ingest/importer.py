@@ -18,7 +18,7 @@ from diag.ingest.joining import join_sources
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
-from diag.store.cache import Cache, file_digest, identity
+from diag.store.cache import Cache, file_digest, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
 from diag.store.migrations import up_to_date
@@ -177,11 +177,9 @@ def _import(
     with Case.create(target) as case:
         for item in inputs:
             progress(f"reading {item.path.name}")
-            before = identity(item.path)
-            data, kind = _readable(item, folder, options, progress)
-            _read(_input_file(item, data, kind, digests[item.path][0]), case, options.bounds, progress)
-            if identity(item.path) != before:
-                raise InputError(f"{item.path} changed while it was read. Wait until it is written, then try again.")
+            with unchanged(item.path):
+                data, kind = _readable(item, folder, options, progress)
+                _read(_input_file(item, data, kind, digests[item.path][0]), case, options.bounds, progress)
         if len(inputs) > 1:
             join_sources(case)
     return target
@@ -190,9 +188,15 @@ def _import(
 def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
     """The file that a reader can open in place of the input, and its kind."""
     if item.kind in nsys_conversion.KINDS:
-        with_nsys = options.with_nsys_export
-        made = nsys_conversion.converted(item, folder, with_nsys=with_nsys, share_stacks=True, progress=progress)
-        return made, "nsys-sqlite"
+        made = nsys_conversion.converted(
+            item,
+            folder,
+            with_nsys=options.with_nsys_export,
+            share_stacks=True,
+            bounds=options.bounds,
+            progress=progress,
+        )
+        return made.export, "nsys-sqlite"
     if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
         return settled_copy(item.path, beside, folder), item.kind
     return item.path, item.kind

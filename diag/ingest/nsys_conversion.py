@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from diag.ingest import nsys_report
-from diag.ingest.input_file import Progress, silent
+from diag.ingest.input_file import Bounds, Progress, silent
 from diag.ingest.inputs import Input
 from diag.ingest.nsys_rep.convert import write_export
 
@@ -13,17 +15,30 @@ KINDS = ("nsys-report", "nsys-stream")
 """Of the inputs that can be converted."""
 
 
+@dataclass(frozen=True)
+class Conversion:
+    export: Path
+    losses: Sequence[str] = ()
+    """What of the report is lost, a phrase each; nsys does not say."""
+
+
 def converted(
-    item: Input, folder: Path, *, with_nsys: bool = False, share_stacks: bool = False, progress: Progress = silent
-) -> Path:
-    """Path of a new export in `folder`; an nsys makes it if `with_nsys`, and makes a report of a stream in any case.
+    item: Input,
+    folder: Path,
+    *,
+    with_nsys: bool = False,
+    share_stacks: bool = False,
+    bounds: Bounds = Bounds(),
+    progress: Progress = silent,
+) -> Conversion:
+    """A new export in `folder`; an nsys makes it if `with_nsys`, and makes a report of a stream in any case.
 
     `share_stacks`: each call stack once and not for every event, in a column that only diag reads. Raises InputError
     when the file cannot be read, StorageError when the disk is full, and ToolMissing without the nsys that is needed.
     """
     if with_nsys:
-        return nsys_report.exported(item.path, folder, progress=progress)
+        return Conversion(nsys_report.exported(item.path, folder, progress=progress))
     report = nsys_report.imported(item.path, folder, progress=progress) if item.kind == "nsys-stream" else item.path
     export = folder / nsys_report.export_name(item.path)
-    write_export(report, export, progress, share_stacks=share_stacks)
-    return export
+    losses = write_export(report, export, progress, share_stacks=share_stacks, most_bytes=bounds.plain_bytes)
+    return Conversion(export, losses)

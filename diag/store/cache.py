@@ -120,6 +120,15 @@ def identity(path: Path) -> tuple[int, ...]:
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Raises InputError when a file's content was changed while the block ran."""
+    before = identity(path)
+    yield
+    if identity(path) != before:
+        raise InputError(f"{path} changed while it was read. Wait until it is written, then try again.")
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file. Raises InputError when it cannot be read."""
     digest = hashlib.sha256()

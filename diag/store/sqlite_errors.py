@@ -46,9 +46,15 @@ def reported(path: Path) -> Iterator[None]:
             raise MemoryError(str(error)) from error
         if _is_full(error):
             raise StorageError(
-                f"The disk of {path.absolute().parent} is full. Free some space, or set DIAG_CACHE."
+                f"The disk of {_shown(path)} is full. Free some space, or set DIAG_CACHE or TMPDIR to another disk."
             ) from error
         raise
+
+
+def _shown(path: Path) -> Path:
+    """The folder of a file, as a person knows it: private ones in it are gone by now."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name.startswith((".", "diag-")) else folder
 
 
 def is_interrupt(error: sqlite3.Error) -> bool:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-from google.protobuf.message import DecodeError
-
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
-from diag.ingest.nsys_rep.lockstep import Fields
+from diag.ingest.nsys_rep.lockstep import MOST_UNDECLARED, Fields
 from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.tables import table
 from diag.store.bulk import ColumnValues
@@ -61,7 +58,7 @@ def test_what_nobody_understands_is_counted_by_its_field() -> None:
     )
     assert rows == [(1, 3), (1, 3)]
     assert (decoder.n_events, decoder.n_read) == (7, 2)
-    assert decoder.unread == {"108": 2, "200": 2, "102.7": 2, "102.8": 2, "102.5.9": 2, "102.5.4": 2}
+    assert decoder.unread == {"108": 2, "200": 2, "102.7": 2, "102.8": 2, "102.5.9": 2, "102.5.4": 2, "no class": 1}
 
 
 def test_counts_grow_from_block_to_block() -> None:
@@ -77,10 +74,21 @@ def test_what_lies_beside_the_events_goes_to_its_reader_or_is_counted() -> None:
     assert (decoder.n_events, decoder.n_read, decoder.unread) == (2, 2, {"2": 2})
 
 
-@pytest.mark.parametrize("body", [b"\x0a\x05abc", message({1: [b"\xff"]}), message({1: [{102: b"\x08"}]})])
-def test_damaged_events(body: bytes) -> None:
-    with pytest.raises(DecodeError):
-        list(EventDecoder([Reader()]).rows(body))
+def test_what_cannot_be_decoded_is_a_loss_and_the_rest_is_read() -> None:
+    decoder = EventDecoder([Reader(), Other()])
+    assert list(decoder.rows(b"\x0a\x05abc")) == []
+    assert (decoder.n_events, decoder.losses) == (0, ["a block of events cannot be decoded"])
+    body = message({1: [{102: b"\x08"}, {110: {1: 9}}, {102: {1: 5}}]})
+    assert [row for _, columns in decoder.rows(body) for row in by_row(columns)] == [(9, 0)]
+    assert (decoder.n_events, decoder.n_read, decoder.n_damaged) == (3, 1, 2)
+    list(decoder.rows(body))
+    assert decoder.losses[1:] == ["some events of class 102 cannot be decoded"]
+
+
+def test_fields_that_nobody_knows_cannot_be_told_apart_without_end() -> None:
+    decoder, _ = decoded({102: {1: 1, **dict.fromkeys(range(300, 400), 0)}})
+    assert len(decoder.unread) == MOST_UNDECLARED + 1
+    assert decoder.unread["102.others"] == 1
 
 
 def test_a_block_without_events() -> None:

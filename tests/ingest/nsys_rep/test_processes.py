@@ -46,7 +46,7 @@ def test_a_process_is_called_by_its_name_else_by_its_path(tmp_path: Path) -> Non
 def test_nothing_of_a_process_remains_unread(tmp_path: Path) -> None:
     every = process(10, _4=0, _5=b"/a", _6=b"a", _7=b"/a", _8=b"/", _9=[b"x", b"y"], _11=64, _12=1, _13=0, _14=1)
     export = converted_build(Report([every], strings=[b"A=1\0B=2"]), tmp_path)
-    assert rows(export, "DIAG_READING") == [(1, 1, b"")]
+    assert rows(export, "DIAG_READING") == [(1, 1, 0, b"")]
     assert rows(export, "DIAG_UNREAD") == []
 
 
@@ -65,21 +65,36 @@ def test_outputs_of_processes_are_named_but_not_told(tmp_path: Path) -> None:
     export = converted_build(report, tmp_path)
     assert rows(export, "ProcessStreams") == [(global_pid(10), 1, 2), (global_pid(10), 99, 3)]
     assert rows(export, "ANALYSIS_FILE") == [(0, strings[1], 2, global_pid(10)), (1, None, 3, global_pid(10))]
-    assert rows(export, "StringIds") == [(0, b"a"), (1, strings[1]), (3, b"")]
+    assert rows(export, "StringIds") == [(1, strings[1])]
     assert b"what the program printed" not in export.read_bytes()
 
 
 def test_environments_stay_in_the_report(tmp_path: Path) -> None:
     events = [process(10, _6=b"a", _13=1), process(11, _6=b"b", _13=2), process(12, _6=b"c")]
-    report = Report(events, strings=[b"loss=0.5", b"TOKEN=secret", b"A=secret\0B=2"])
+    marks = [{1: 34, 102: {1: 34, 2: 5, 9: global_pid(10), 12: 0}}]
+    report = Report([*events, *marks], strings=[b"loss=0.5", b"TOKEN=secret", b"A=secret\0B=2"])
     export = converted_build(report, tmp_path)
     assert rows(export, "StringIds") == [(0, b"loss=0.5")]
     assert b"secret" not in export.read_bytes()
 
 
 def test_environments_stay_in_a_report_whose_processes_are_lost(tmp_path: Path) -> None:
-    export = converted_build(Report([], strings=[b"name", b"A=secret\0B=2"]), tmp_path)
-    assert rows(export, "StringIds") == [(0, b"name")]
+    export = converted_build(Report([], strings=[b"A=secret\0B=2", b"ONLY=secret"]), tmp_path)
+    assert not rows(export, "StringIds")
+
+
+def test_a_name_that_a_program_also_printed_is_a_name(tmp_path: Path) -> None:
+    """Equal texts are one string."""
+    mark = {1: 34, 102: {1: 34, 2: 5, 9: global_pid(10), 12: 0}}
+    report = Report([mark], strings=[b"train_step"], outputs=[{1: global_pid(10), 2: 9, 3: 0}])
+    assert rows(converted_build(report, tmp_path), "StringIds") == [(0, b"train_step")]
+
+
+def test_names_that_are_lost_can_be_told_apart(tmp_path: Path) -> None:
+    """Not by numbers, which are left out where ranges are grouped by name."""
+    marks = [{1: 34, 102: {1: 34, 2: 5, 9: global_pid(10), 12: text_id}} for text_id in (0, 26, 700)]
+    names = rows(converted_build(Report(marks), tmp_path), "StringIds")
+    assert names == [(0, b"(lost name a)"), (26, b"(lost name ba)"), (700, b"(lost name bay)")]
 
 
 def test_arguments_stay_in_the_report(tmp_path: Path) -> None:
