@@ -12,11 +12,10 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from diag.ingest.nsys_rep.wire import FIXED32, FIXED64, LENGTH, VARINT
+
 Positions = NDArray[np.int64]
 Words = NDArray[np.uint64]
-
-VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-"""Wire types of values."""
 
 
 class Encoded:

@@ -17,8 +17,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from diag.ingest.nsys_rep.encoded import FIXED32, FIXED64, LENGTH, VARINT, Encoded, Positions
+from diag.ingest.nsys_rep.encoded import Encoded, Positions
 from diag.ingest.nsys_rep.messages import NO_TEXT, Field, Message, Scalar
+from diag.ingest.nsys_rep.wire import FIXED32, FIXED64, LENGTH, VARINT
 
 MOST_STEPS = 1 << 16
 """For the messages of a block: a step takes as long for one of them as for a hundred."""

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 Bytes = bytes | memoryview
 
 MOST_VARINT_BYTES = 10
-VARINT, LENGTH = 0, 2
-_FIXED_BYTES = {1: 8, 5: 4}
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+"""What a value looks like, as its field's tag says."""
+_FIXED_BYTES = {FIXED64: 8, FIXED32: 4}
 
 
 def varint(data: Bytes, at: int) -> tuple[int, int]:
