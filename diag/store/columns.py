@@ -28,7 +28,7 @@ BATCH_ROWS = 1 << 16
 _WAIT_FOR_WRITERS = "PRAGMA busy_timeout = 60000"
 """As long as another process stores its report in the case, nobody can read it; SQLite itself would not wait."""
 
-_OUT_OF_MEMORY = re.compile(r"out of memory|malloc|cannot allocate memory|failed to (re)?allocate", re.IGNORECASE)
+OUT_OF_MEMORY = re.compile(r"out of memory|malloc|cannot allocate memory|failed to (re)?allocate", re.IGNORECASE)
 """As SQLite, Arrow and nanoarrow say it; ADBC passes on nothing but their words."""
 
 Arrays = dict[str, NDArray[Any]]
@@ -67,7 +67,7 @@ def open_query(path: Path, sql: str, *, mode: str = "ro") -> Iterator[pyarrow.Re
     except pyarrow.ArrowMemoryError:
         raise
     except (Error, pyarrow.ArrowException) as error:
-        if _OUT_OF_MEMORY.search(str(error)):
+        if OUT_OF_MEMORY.search(str(error)):
             raise MemoryError(str(error)) from error
         raise InputError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
 

@@ -12,6 +12,8 @@ from diag.errors import StorageError
 SIGNAL_CHECK_STEPS = 100_000
 """Steps of SQLite's virtual machine between two looks at pending signals: a few milliseconds."""
 
+WHERE_ELSE = "Free some space, or set DIAG_CACHE or TMPDIR to another disk."
+
 _READ_FAILED = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
 _NOT_THE_INPUT = (
     sqlite3.SQLITE_BUSY,
@@ -45,13 +47,11 @@ def reported(path: Path) -> Iterator[None]:
         if _code(error) == sqlite3.SQLITE_IOERR_NOMEM:
             raise MemoryError(str(error)) from error
         if _is_full(error):
-            raise StorageError(
-                f"The disk of {_shown(path)} is full. Free some space, or set DIAG_CACHE or TMPDIR to another disk."
-            ) from error
+            raise StorageError(f"The disk of {shown_folder(path)} is full. {WHERE_ELSE}") from error
         raise
 
 
-def _shown(path: Path) -> Path:
+def shown_folder(path: Path) -> Path:
     """The folder of a file, as a person knows it: private ones in it are gone by now."""
     folder = path.absolute().parent
     return folder.parent if folder.name.startswith((".", "diag-")) else folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -115,3 +116,29 @@ def test_reports_that_hold_nothing_or_nothing_known(diag: Command, report: Path)
         told = json.loads(ran.out)
         assert source(ran.out)["events_declared"] == len(events)
         assert not told["findings"]
+
+
+@pytest.mark.parametrize("limit", [0, 30_000, 100_000])
+def test_no_room_for_what_it_becomes(limit: int, diag: Command, report: Path, tmp_path: Path) -> None:
+    report.write_bytes(Report(steps(20_000), strings=[b"train_step"]).content())
+    before = snapshot(tmp_path)
+    ran = diag("report", report, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert "damaged" not in ran.is_one_sentence(3)
+    ran = diag(
+        "export",
+        *(report, "-o", tmp_path / "x.sqlite"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert "Free some space" in ran.is_one_sentence(3)
+    assert not diag.leftovers()
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("megabytes", [450, 600, 900])
+def test_want_of_memory_is_one_sentence_or_none(megabytes: int, diag: Command, report: Path) -> None:
+    report.write_bytes(Report(steps(50_000), strings=[b"train_step"]).content())
+    limit = megabytes << 20
+    ran = diag("report", report, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    if ran.status != 0:
+        assert "damaged" not in ran.is_one_sentence(3)
+    assert not diag.leftovers()

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.tables import Table
-from diag.store.bulk import ColumnValues
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class FieldTable:
     table: Table
     paths: Sequence[str]
 
-    def rows(self, payloads: Fields, **computed: Sequence[object]) -> Iterator[tuple[Table, ColumnValues]]:
+    def rows(self, payloads: Fields, **computed: Sequence[object]) -> Iterator[tuple[Table, Columns]]:
         """A row for each payload: its fields, and its place in each of the `computed` columns."""
         if len(payloads):
             yield self.table, {**payloads.numbers(self.paths), **computed}

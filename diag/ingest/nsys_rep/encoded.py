@@ -27,7 +27,7 @@ class Encoded:
         self.starts: Positions = np.append(np.zeros(1, np.int64), self.ends)[:-1]
         self.nothing_at = len(content)
         """Where zeros lie."""
-        self._content = bytearray(content + bytes(4 * _WORD_BYTES))
+        self._content = content + bytes(4 * _WORD_BYTES)
         # A word begins at every byte. What is read behind the end of a message is found out when its end is compared.
         self._words: Words = np.ndarray((len(content) + 3 * _WORD_BYTES,), "<u8", self._content, strides=(1,))
 
@@ -70,7 +70,7 @@ class Encoded:
             n_bytes[long] = np.where(is_ten, 10, 9)
         return values.view(np.int64), at + n_bytes
 
-    def slices(self, starts: Positions, ends: Positions) -> list[bytearray]:
+    def slices(self, starts: Positions, ends: Positions) -> list[bytes]:
         content = self._content
         return [content[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
+from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.lockstep import Fields, decoded
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class, unknown_fields
 from diag.ingest.nsys_rep.tables import Table
-from diag.store.bulk import ColumnValues
 
-Rows = tuple[Table, ColumnValues]
+Rows = tuple[Table, Columns]
 
 
 class EventReader(Protocol):

@@ -97,7 +97,7 @@ class _Gpu:
     def n_bytes(self) -> int:
         return self.layout.itemsize
 
-    def samples(self, times: Sequence[int], contents: Sequence[bytearray]) -> Iterator[Rows]:
+    def samples(self, times: Sequence[int], contents: Sequence[bytes]) -> Iterator[Rows]:
         values = np.frombuffer(b"".join(content[: self.n_bytes] for content in contents), self.layout)
         for metric in range(len(self.metric_names)):
             yield (

@@ -68,16 +68,16 @@ class Fields:
         have: NDArray[np.bool_] = self._spans(path)[0] != _NOWHERE
         return have
 
-    def numbers(self, paths: Iterable[str]) -> dict[str, list[Any]]:
+    def numbers(self, paths: Iterable[str]) -> dict[str, NDArray[Any]]:
         """The number of each message, or its default, by the last part of the path; without fields that none has."""
-        return {_name(path): _listed(self[path]) for path in paths if path in self._reading.numbers}
+        return {_name(path): self[path] for path in paths if path in self._reading.numbers}
 
-    def texts(self, paths: Iterable[str]) -> dict[str, list[bytearray]]:
+    def texts(self, paths: Iterable[str]) -> dict[str, list[bytes]]:
         """As `numbers`."""
         return {_name(path): self.text(path) for path in paths if path in self._reading.spans}
 
-    def text(self, path: str) -> list[bytearray]:
-        """The text of each message, or its default. A bytearray is what Python's sqlite3 takes fastest."""
+    def text(self, path: str) -> list[bytes]:
+        """The text of each message, or its default."""
         starts, ends = self._spans(path)
         lacking = starts == _NOWHERE
         encoded = self._reading.encoded
@@ -88,7 +88,7 @@ class Fields:
         """What each message holds of a repeated text: a message that holds nothing else, still encoded."""
         if path not in self._reading.spans:
             return [b""] * self._n
-        return [bytes(text) for text in self._reading.encoded.slices(*self._spans(path))]
+        return self._reading.encoded.slices(*self._spans(path))
 
     def n_nested(self, path: str) -> int:
         """How many messages are in a repeated field of all the messages together."""
@@ -121,11 +121,6 @@ class Fields:
 
 def _name(path: str) -> str:
     return path.rpartition(".")[2]
-
-
-def _listed(column: NDArray[Any]) -> list[Any]:
-    """A list; ten times faster where all numbers are the same, as many fields' are."""
-    return [column[0].item()] * len(column) if (column == column[:1]).all() and len(column) else column.tolist()
 
 
 @dataclass(frozen=True)

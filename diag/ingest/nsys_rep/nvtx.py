@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.columns import inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
@@ -28,7 +29,6 @@ from diag.ingest.nsys_rep.messages import (
     optional_texts,
 )
 from diag.ingest.nsys_rep.tables import table
-from diag.store.bulk import ColumnValues
 
 _BINARY = Message("NvtxBinary", {**ints(schemaId=1), "data": Field(2, BYTES)})
 _PAYLOAD = Message(
@@ -82,10 +82,9 @@ class NvtxReader(EventReader):
 
 
 _HEADER = struct.Struct("<4Q")
-_NO_DATA = bytearray(NO_TEXT)
 
 
-def _binary_data(events: Fields) -> ColumnValues:
+def _binary_data(events: Fields) -> Columns:
     """In hexadecimal, each part behind a header that says how to read it (see `nsys_payload`)."""
     owners, parts = events.nested("payload.binary")
     if not len(parts):
@@ -95,4 +94,4 @@ def _binary_data(events: Fields) -> ColumnValues:
     data = defaultdict[int, bytearray](bytearray)
     for at, domain, schema, content in described:
         data[at] += _HEADER.pack(domain % (1 << 64), schema % (1 << 64), len(content), 0) + content
-    return {"binaryData": [bytearray(data[at].hex(), "ascii") if at in data else _NO_DATA for at in range(len(events))]}
+    return {"binaryData": [data[at].hex() if at in data else NO_TEXT for at in range(len(events))]}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints
@@ -66,7 +67,7 @@ class SampleReader(EventReader):
         ids = range(self._n_samples + 1, self._n_samples + 1 + len(payloads))
         self._n_samples += len(payloads)
         listed, stacks = self._stacks.add(payloads.repeated("frames"), ids)
-        columns = {"id": ids, **payloads.numbers(_SAMPLE_COLUMNS), "cpuCycles": _cpu_cycles(payloads)}
+        columns: Columns = {"id": ids, **payloads.numbers(_SAMPLE_COLUMNS), "cpuCycles": _cpu_cycles(payloads)}
         if self._shares_stacks:
             yield _SAMPLES_SHARING_STACKS, {**columns, "callchainId": listed}
         else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import MOST_UNDECLARED, Fields
 from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.tables import table
-from diag.store.bulk import ColumnValues
 from tests.builders.nsys_report import Value, message
 
 SEEN = table("SEEN", start="INTEGER", size="INTEGER")
@@ -33,7 +33,7 @@ class Other(EventReader):
         yield SEEN, {**payloads.numbers(["start"]), "size": [0] * len(payloads)}
 
 
-def by_row(columns: ColumnValues) -> list[tuple[int, ...]]:
+def by_row(columns: Columns) -> list[tuple[int, ...]]:
     return list(zip(*columns.values(), strict=True))
 
 
