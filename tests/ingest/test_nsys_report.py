@@ -360,14 +360,6 @@ def test_a_stream_without_an_importer(workdir: Path, tmp_path: Path, monkeypatch
 
 
 @pytest.fixture(scope="module")
-def nsys() -> Nsys:
-    found = find_nsys()
-    if found is None:
-        pytest.skip("no nsys is installed (.ci/install-nsys installs Debian's)")
-    return found
-
-
-@pytest.fixture(scope="module")
 def reports() -> Path:
     folder = os.environ.get("DIAG_REAL_REPORTS")
     if not folder or not Path(folder, "nsys").is_dir():

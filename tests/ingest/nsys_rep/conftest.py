@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.nsys_report import find_nsys
+from diag.ingest.nsys_tool import Nsys
 from tests.ingest.captures import QUIET, capture_of
 from tests.ingest.nsys_rep.rows import exported_by
 
@@ -30,23 +31,15 @@ def exported_reports(real_reports: list[Path], tmp_path_factory: pytest.TempPath
     if found := find_nsys():
         folder = tmp_path_factory.mktemp("exported")
         alone = [Path(shutil.copy(report, folder)) for report, export in pairs if not export.exists()]
-        pairs += [(report, exported_by(found.path, report)) for report in alone]
+        pairs += [(report, exported_by(found, report)) for report in alone]
     return [(report, export) for report, export in pairs if export.exists()]
 
 
 @pytest.fixture(scope="session")
-def nsys() -> Path:
-    found = find_nsys()
-    if found is None:
-        pytest.skip("no nsys is installed (.ci/install-nsys installs Debian's)")
-    return found.path
-
-
-@pytest.fixture(scope="session")
-def os_calls(nsys: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def os_calls(nsys: Nsys, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture of calls of the OS runtime, some with their call stacks, of several threads and processes."""
     folder = tmp_path_factory.mktemp("captures")
-    return capture_of(nsys, folder / "os_calls", [sys.executable, "-c", _WAITS], options=[*QUIET, "--stats=false"])
+    return capture_of(nsys.path, folder / "os_calls", [sys.executable, "-c", _WAITS], options=[*QUIET, "--stats=false"])
 
 
 _WAITS = """

@@ -12,6 +12,7 @@ from typing import Any
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
+from diag.ingest.nsys_tool import Nsys
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -38,11 +39,13 @@ def read_report(report: Path, readers: Sequence[EventReader]) -> Tables:
         return read(EventDecoder(readers), container.blocks())
 
 
-def exported_by(nsys: Path, report: Path) -> Path:
+def exported_by(nsys: Nsys, report: Path) -> Path:
     """The export that an nsys makes of a report, beside it, with every table that it knows."""
     export = report.with_suffix(".exported.sqlite")
     options = ["--type=sqlite", "--lazy=false", "--force-overwrite=true", f"--output={export}"]
-    ended = subprocess.run([nsys, "export", *options, report], check=False, capture_output=True, text=True, timeout=240)
+    ended = subprocess.run(
+        [nsys.path, "export", *options, report], check=False, capture_output=True, text=True, timeout=240
+    )
     assert export.exists(), ended.stdout + ended.stderr
     return export
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.events import EventDecoder
+from diag.ingest.nsys_tool import Nsys
 from tests.builders.nsys_report import message
 from tests.ingest.nsys_rep.rows import Tables, assert_as_exported, exported_by, in_any_order, read, read_report
 
@@ -31,7 +32,7 @@ def test_real_reports(exported_reports: Iterable[tuple[Path, Path]]) -> None:
     assert n_rows >= (968 + 23) + (6 + 871 + 27 + 10)
 
 
-def test_own_captures(os_calls: Path, nsys: Path) -> None:
+def test_own_captures(os_calls: Path, nsys: Nsys) -> None:
     ours, export = read_report(os_calls, [CallReader(share_stacks=False)]), exported_by(nsys, os_calls)
     n_rows = [assert_as_exported(ours, export, table) for table in TABLES]
     assert n_rows[0] == 0

@@ -20,6 +20,7 @@ from diag.ingest.nsys_rep.events import EventDecoder
 from diag.ingest.nsys_rep.gpu_memory import gpu_memory_readers
 from diag.ingest.nsys_rep.gpu_metrics import SOURCE, GpuMetricsReader
 from diag.ingest.nsys_rep.gpu_work import GpuWorkReader
+from diag.ingest.nsys_tool import Nsys
 from tests.builders.crafted_report import with_events
 from tests.ingest.nsys_rep.rows import Tables, assert_as_exported, exported_by, in_any_order, read, read_report, rows_of
 
@@ -103,7 +104,7 @@ def ours(crafted: Path) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def export(crafted: Path, nsys: Path) -> Path:
+def export(crafted: Path, nsys: Nsys) -> Path:
     return exported_by(nsys, crafted)
 
 
@@ -124,7 +125,7 @@ def test_stacks_of_cuda_calls_are_numbered_as_in_their_table(ours: Tables, expor
     assert in_any_order(ours["CUPTI_ACTIVITY_KIND_RUNTIME"]) == in_any_order(theirs)
 
 
-def test_samples_of_gpu_metrics_are_generic_events(os_calls: Path, nsys: Path, tmp_path: Path) -> None:
+def test_samples_of_gpu_metrics_are_generic_events(os_calls: Path, nsys: Nsys, tmp_path: Path) -> None:
     """nsys 2022.4 exports all generic events alike, as JSON; later versions have a table for those of GPUs."""
     with Container(os_calls) as container:
         strings = container.strings

@@ -22,7 +22,7 @@ import pytest
 from diag.ingest.nsys_rep import properties
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class
-from diag.ingest.nsys_report import Nsys, exported, find_nsys
+from diag.ingest.nsys_report import Nsys, exported
 from tests.ingest.captures import capture_of
 from tests.ingest.nsys_rep.conversion import columns, converted, rows
 
@@ -53,14 +53,6 @@ for thread in threads:
 for child in children:
     child.wait()
 """
-
-
-@pytest.fixture(scope="module")
-def nsys() -> Nsys:
-    found = find_nsys()
-    if found is None:
-        pytest.skip("no nsys is installed (.ci/install-nsys installs Debian's)")
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import pytest
 from diag.ingest.nsys_payload import Payloads
 from diag.ingest.nsys_rep.convert import write_export
 from diag.ingest.nsys_rep.nvtx import NVTX_EVENTS
-from diag.ingest.nsys_report import find_nsys
 from diag.ingest.nsys_tables import Export
+from diag.ingest.nsys_tool import Nsys
 from tests.builders.nsys_report import Report, Value, block, message
 from tests.ingest.captures import annotated_program, capture_of
 
@@ -75,23 +75,15 @@ def test_reports_hold_diagnostics_that_their_exports_lack(real_reports: list[Pat
 # -- captures of our own
 
 
-@pytest.fixture(scope="module")
-def nsys() -> Path:
-    found = find_nsys()
-    if found is None:
-        pytest.skip("no nsys is installed (.ci/install-nsys installs Debian's)")
-    return found.path
+def captured(nsys: Nsys, program: str, folder: Path, *arguments: str) -> Path:
+    built = annotated_program(nsys.path, PROGRAMS / f"{program}.c", folder)
+    return capture_of(nsys.path, folder / "capture", [built, *arguments], options=NVTX_ALONE)
 
 
-def captured(nsys: Path, program: str, folder: Path, *arguments: str) -> Path:
-    built = annotated_program(nsys, PROGRAMS / f"{program}.c", folder)
-    return capture_of(nsys, folder / "capture", [built, *arguments], options=NVTX_ALONE)
-
-
-def exported(nsys: Path, report: Path) -> Path:
+def exported(nsys: Nsys, report: Path) -> Path:
     export = report.with_suffix(".theirs.sqlite")
     command: list[str | Path] = [
-        nsys,
+        nsys.path,
         "export",
         "--type=sqlite",
         "--force-overwrite=true",
@@ -103,11 +95,11 @@ def exported(nsys: Path, report: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def all_kinds(nsys: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def all_kinds(nsys: Nsys, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return captured(nsys, "annotations", tmp_path_factory.mktemp("annotations"))
 
 
-def test_every_kind_of_event(nsys: Path, all_kinds: Path, tmp_path: Path) -> None:
+def test_every_kind_of_event(nsys: Nsys, all_kinds: Path, tmp_path: Path) -> None:
     found = assert_equal(all_kinds, exported(nsys, all_kinds), tmp_path, "NVTX_EVENTS")
     assert {row["eventType"] for row in found} == {
         *(MARK, PUSH_POP, START_END, CATEGORY, THREAD, DOMAIN, DOMAIN_DESTROY)
@@ -148,7 +140,7 @@ def test_diagnostics_of_a_capture(all_kinds: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_events", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_many_events(n_events: int, nsys: Path, tmp_path: Path) -> None:
+def test_many_events(n_events: int, nsys: Nsys, tmp_path: Path) -> None:
     report = captured(nsys, "many_annotations", tmp_path, str(n_events))
     export = ours(report, tmp_path)
     columns = ", ".join(f'"{name}"' for name in NVTX_EVENTS.columns if name != "binaryData")

@@ -9,17 +9,9 @@ import pytest
 
 from diag.ingest.nsys_rep.convert import write_export
 from diag.ingest.nsys_report import exported
-from diag.ingest.nsys_tool import Nsys, find_nsys
+from diag.ingest.nsys_tool import Nsys
 
 SUMMARIES = ("osrtsum", "cudaapisum", "gpukernsum", "gpumemtimesum", "gpumemsizesum", "nvtxsum")
-
-
-@pytest.fixture(scope="module")
-def nsys() -> Nsys:
-    found = find_nsys()
-    if found is None:
-        pytest.skip("no nsys is installed (.ci/install-nsys installs Debian's)")
-    return found
 
 
 def summaries(nsys: Nsys, export: Path) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader
 from diag.ingest.nsys_rep.sampling import MappingReader, SampleReader, SchedulingReader
+from diag.ingest.nsys_tool import Nsys
 from tests.builders.crafted_report import with_events
 from tests.builders.nsys_report import message
 from tests.ingest.captures import NoCapture, capture_of
@@ -68,27 +69,27 @@ for thread in threads: thread.join()
 """
 
 
-def sampled(nsys: Path, folder: Path, options: Sequence[str]) -> Path:
-    said = subprocess.run([nsys, "status", "-e"], check=False, capture_output=True, text=True, timeout=60).stdout
+def sampled(nsys: Nsys, folder: Path, options: Sequence[str]) -> Path:
+    said = subprocess.run([nsys.path, "status", "-e"], check=False, capture_output=True, text=True, timeout=60).stdout
     if "(process-tree): OK" not in said:
         pytest.skip("nsys may not sample here: nsys status -e")
     try:
-        return capture_of(nsys, folder, [sys.executable, "-c", WORK], options=options, longest_s=8, attempts=6)
+        return capture_of(nsys.path, folder, [sys.executable, "-c", WORK], options=options, longest_s=8, attempts=6)
     except NoCapture:
         pytest.skip("nsys hangs whenever it samples on this machine: its agent does not notice that the program ended")
 
 
-def test_own_captures(nsys: Path, tmp_path: Path) -> None:
+def test_own_captures(nsys: Nsys, tmp_path: Path) -> None:
     compare(sampled(nsys, tmp_path / "capture", CAPTURES["with calls"]), nsys, (*TABLES, "OSRT_API", "OSRT_CALLCHAINS"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dwarf", "no stacks", "system-wide"])
-def test_other_own_captures(kind: str, nsys: Path, tmp_path: Path) -> None:
+def test_other_own_captures(kind: str, nsys: Nsys, tmp_path: Path) -> None:
     compare(sampled(nsys, tmp_path / "capture", CAPTURES[kind]), nsys, TABLES)
 
 
-def compare(report: Path, nsys: Path, tables: Sequence[str]) -> None:
+def compare(report: Path, nsys: Nsys, tables: Sequence[str]) -> None:
     ours, export = read_report(report, readers()), exported_by(nsys, report)
     assert min(assert_as_exported(ours, export, table) for table in tables) > 0
     assert "DIAG_UNREAD" not in ours
@@ -123,7 +124,7 @@ SWITCHES = [
 MAPPING = {**dict.fromkeys(range(1, 11), 1), 11: {1: 1, 2: 1, 3: 1}, **dict.fromkeys(range(12, 17), 1)}
 
 
-def test_crafted_events(os_calls: Path, nsys: Path, tmp_path: Path) -> None:
+def test_crafted_events(os_calls: Path, nsys: Nsys, tmp_path: Path) -> None:
     crafted = tmp_path / "crafted.nsys-rep"
     events = [*({1: 31, 104: it} for it in SAMPLES), *({1: 41, 106: it} for it in SWITCHES), {1: 28, 109: MAPPING}]
     crafted.write_bytes(with_events(os_calls, events))
