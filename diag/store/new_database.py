@@ -37,12 +37,13 @@ class NewDatabase:
         from adbc_driver_manager import AdbcConnection
         from adbc_driver_sqlite import connect
 
-        with self._told():
-            database = self._open.enter_context(connect(sqlite_uri(self._path, "rwc")))
-            self._connection = self._open.enter_context(AdbcConnection(database))
-            self._writer = self._open.enter_context(ThreadPoolExecutor(max_workers=1))
+        with ExitStack() as opening, self._told():
+            database = opening.enter_context(connect(sqlite_uri(self._path, "rwc")))
+            self._connection = opening.enter_context(AdbcConnection(database))
+            self._writer = opening.enter_context(ThreadPoolExecutor(max_workers=1))
             for statement in _FAST:
                 self.execute(statement)
+            self._open = opening.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -56,7 +57,7 @@ class NewDatabase:
             self._run(statement, None)
 
     def insert(self, table: str, batch: pyarrow.RecordBatch) -> None:
-        """Appends rows; while the next are made, for only when there are two does one wait for the other."""
+        """Has the second thread append rows; waits only while it still writes the ones before."""
         self._wait()
         self._pending = self._writer.submit(self._run, table, batch)
 

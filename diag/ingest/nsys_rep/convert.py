@@ -21,7 +21,6 @@ from diag.ingest.nsys_rep.processes import ProcessReader
 from diag.ingest.nsys_rep.sampling import MappingReader, SampleReader, SchedulingReader
 from diag.ingest.nsys_rep.strings import STRING_COLUMNS, named_strings
 from diag.ingest.nsys_rep.tables import READING, STRINGS, UNREAD, ExportWriter
-from diag.store.sqlite_errors import reported
 
 
 def write_export(
@@ -37,7 +36,7 @@ def write_export(
     Returns what of the report is lost, a phrase each. Raises InputError when not even the header of the events can be
     read or they unpack to more than `most_bytes`, and StorageError when the disk is full.
     """
-    with Container(report) as container, reported(export), ExportWriter(export) as writer:
+    with Container(report) as container, ExportWriter(export) as writer:
         metrics = GpuMetricsReader(container.header, container.strings)
         decoder = EventDecoder([ProcessReader(), *event_readers(share_stacks)], beside=[metrics])
         events = _event_rows(container, decoder, progress, most_bytes)
