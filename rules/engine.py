@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from diag.rules.facts import FACTS
-from diag.rules.finding import Answer, CannotTell, Finding, Subject
+from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
 from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
@@ -115,6 +115,9 @@ def rules() -> Mapping[str, Rule]:
     return _REGISTRY
 
 
+NAMES_LOST = "the names of kernels, calls and ranges are lost: the file is damaged"
+
+
 def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one source, stamped with the rule's id."""
     if rule.host_only and trace.devices:
@@ -127,7 +130,12 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
             return
     for answer in rule.decide(trace, limits):
         answer = replace(told_apart(answer, trace), rule=rule.id)
-        yield replace(answer, confidence="low") if isinstance(answer, Finding) and trace.source.is_cut else answer
+        if isinstance(answer, Finding) and (trace.source.is_cut or trace.source.are_names_lost):
+            answer = replace(answer, confidence="low")
+        # Most rules know what they look for by its name, be it a call, a lock or a library.
+        if isinstance(answer, Clear) and trace.source.are_names_lost:
+            answer = CannotTell(answer.subject, NAMES_LOST, rule.id)
+        yield answer
 
 
 def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:

@@ -62,7 +62,7 @@ class HostStory:
     sampled: Sequence[SampleShare]  # activities while running
     function: SampledFunction | None  # most sampled leaf while running
     os_calls: Sequence[tuple[str, int]]
-    synchronising_ns: int
+    synchronising_ns: int | None  # None where nobody knows which calls do, because their names are lost
     bystander: Bystander | None
 
     @property
@@ -139,8 +139,10 @@ class HostStory:
         )
 
     def _waits(self) -> Iterator[str]:
-        is_told = 100 * self.synchronising_ns >= self.late.measure_ns or self.os_calls
-        waits = [f"synchronisation takes {units.time(self.synchronising_ns)}"] if is_told else []
+        synchronising_ns = self.synchronising_ns
+        waits = []
+        if synchronising_ns is not None and (100 * synchronising_ns >= self.late.measure_ns or self.os_calls):
+            waits.append(f"synchronisation takes {units.time(synchronising_ns)}")
         waits += [f"{name}() takes {units.time(ns)}" for name, ns in self.os_calls[:1]]
         if waits:
             yield f"Of thread {self.thread.tid}'s part, {', '.join(waits)}."
@@ -173,8 +175,9 @@ class HostStory:
         ):
             if time:
                 yield Evidence(label, time.measure_ns, "ns", by_state)
-        synchronising = "host-late time inside synchronising CUDA calls"
-        yield Evidence("host late: in CUDA calls: synchronising", self.synchronising_ns, "ns", synchronising)
+        if self.synchronising_ns is not None:
+            formula = "host-late time inside synchronising CUDA calls"
+            yield Evidence("host late: in CUDA calls: synchronising", self.synchronising_ns, "ns", formula)
         for cover in self.covers:
             inside_ns = (cover.ranges & self.idle).measure_ns
             formula = f"idle time covered by {cover.count} ranges of the launching thread"
@@ -247,7 +250,7 @@ def tell(trace: Trace, account: IdleAccount, *, named_share: float) -> HostStory
         sampled=activities.sampled_activities(trace.case, thread, states.running),
         function=activities.most_sampled_function(trace.case, thread, states.running),
         os_calls=activities.longest_os_calls(trace.case, thread, late),
-        synchronising_ns=(late & thread.synchronising).measure_ns,
+        synchronising_ns=None if trace.source.are_names_lost else (late & thread.synchronising).measure_ns,
         bystander=_bystander(trace, thread, account.idle),
     )
 

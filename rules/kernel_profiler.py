@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from diag.store.names import LOST_NAME
 from diag.timeline.device import DeviceTimeline
 
 
@@ -17,6 +18,8 @@ def is_amd(device: DeviceTimeline) -> bool:
 def command(device: DeviceTimeline, short_name: str) -> str:
     if is_amd(device):
         return f"rocprof-compute profile -n hot -k {_longest_word(short_name)} -- YOUR COMMAND"
+    if short_name.startswith(LOST_NAME):
+        return "ncu --set full --launch-count 5 YOUR COMMAND"
     return f"ncu --set full --kernel-name regex:{_regex_for(short_name)} --launch-count 5 YOUR COMMAND"
 
 

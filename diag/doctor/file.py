@@ -65,13 +65,14 @@ def _readable(path: Path, kind: str) -> str:
 
 
 def _report(path: Path) -> str:
-    """The events that it declares. Raises InputError when its end is missing, where most of its descriptions are."""
+    """The events that it declares. Raises InputError for damage anywhere but in the events themselves."""
     with Container(path) as report:
         declared = f"{_author(path)}{units.count(report.n_events, 'event')}"
-        if report.losses:
+        if not report.strings or not list(report.behind_strings()) or report.losses:
+            losses = "; ".join(report.losses) or "it has neither names nor descriptions"
             raise InputError(
-                f"{path} is cut short: {'; '.join(report.losses)}; it declares {declared}. Copy it again; diag report "
-                "reads what is whole of it."
+                f"{path} is cut short or damaged: {losses}; it declares {declared}. Copy it again; diag report reads "
+                "what is whole of it."
             )
         return declared
 

@@ -68,9 +68,9 @@ def read_nvtx(export: Export, file: InputFile, case: Case, source_id: int, notes
     if left_out := n_ranges - writer.count:
         notes.append(nsys.left_out_note(left_out, nsys.NVTX))
     if extras and extras.left_out:
-        notes.append(f"Payloads of {extras.left_out} NVTX ranges are damaged or too long and were left out.")
+        notes.append(f"Payloads of {extras.left_out:,} NVTX ranges are damaged or too long and were left out.")
     if still_open := _open_ranges(case, source_id):
-        notes.append(f"{still_open} NVTX ranges were still open when the capture ended.")
+        notes.append(f"{still_open:,} NVTX ranges were still open when the capture ended.")
     return writer.count
 
 

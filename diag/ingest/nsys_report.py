@@ -189,16 +189,18 @@ def _convert(job: _Job, command: Sequence[str | Path], product: Path, magic: byt
         raise ToolMissing(f"Cannot start {command[0]}: {error.strerror or error}.") from error
     if outcome.status != 0:
         said = _last_words(outcome.output) or f"exit status {outcome.status}, no message"
-        raise InputError(f"{name}: {tool} failed ({said}). {_advice(job.path)}")
+        raise InputError(f"{name}: {tool} failed ({said}). {_advice(job)}")
     if not _begins_with(product, magic):
-        raise InputError(f"{name}: {tool} reported success but wrote no usable file. {_advice(job.path)}")
+        raise InputError(f"{name}: {tool} reported success but wrote no usable file. {_advice(job)}")
 
 
-def _advice(path: Path) -> str:
-    if is_stream(path, _head(path)):
-        return f"A .qdstrm wants the importer of the very version that wrote it: {_otherwise(path)}."
-    newer = "" if report_version(path) else ", or newer than this nsys"
-    return f"The file may be damaged or cut short{newer}: copy it again, or {_otherwise(path)}."
+def _advice(job: _Job) -> str:
+    written_by = report_version(job.path)
+    is_of_this_version = written_by is not None and parse_version(written_by)[:3] == job.nsys.version[:3]
+    if job.is_stream and not is_of_this_version:
+        return f"A .qdstrm wants the importer of the very version that wrote it: {_otherwise(job.path)}."
+    newer = "" if written_by else ", or newer than this nsys"
+    return f"The file may be damaged or cut short{newer}: copy it again, or {_otherwise(job.path)}."
 
 
 def _last_words(output: str) -> str:

@@ -121,6 +121,8 @@ class _Import:
             self._run(sql.EVENTS_READ, nsys.READING)
             losses = self.export.rows(nsys.READING, sql.LOSSES)
             self.notes += [f"The report is damaged: {as_text(phrases)}." for (phrases,) in losses]
+            if self.case.source(self.source_id).are_names_lost:
+                self.notes.append("Communication, synchronisation and locks are known by their names, which are lost.")
         unread = self.export.rows(nsys.UNREAD, sql.UNREAD)
         rows = [{"source_id": self.source_id, "what": as_text(what), "count": count} for what, count in unread]
         self.case.insert("unread", rows)

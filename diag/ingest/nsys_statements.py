@@ -38,8 +38,10 @@ THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"
 
 # What diag's own reader of reports says of its work; exports by nsys have no such tables.
 EVENTS_READ = """
-    UPDATE source SET (events_declared, events_read, is_cut) =
-           (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), CAST({lost} AS INTEGER) > 0 FROM src.{table} t)
+    UPDATE source SET (events_declared, events_read, is_cut, are_names_lost) =
+           (SELECT CAST({declared} AS INTEGER), CAST({read} AS INTEGER), COALESCE(CAST({lost} AS INTEGER) > 0, 0),
+                   COALESCE(CAST({areNamesLost} AS INTEGER) > 0, 0)
+              FROM src.{table} t)
      WHERE id = :source
 """
 LOSSES = "SELECT CAST({losses} AS BLOB) FROM src.{table} t WHERE {losses} <> ''"

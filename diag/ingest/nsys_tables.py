@@ -174,7 +174,7 @@ class Export:
 
 
 def left_out_note(count: int, table: str) -> str:
-    return f"{count} rows of {table} have no valid time, device or thread and were left out."
+    return f"{count:,} rows of {table} have no valid time, device or thread and were left out."
 
 
 def as_text(value: object) -> str:

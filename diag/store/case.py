@@ -51,6 +51,7 @@ class Source:
     clock_error_ns: int | None = None
     joined_to: int | None = None
     is_cut: int = 0  # 1: the file ends before its events do
+    are_names_lost: int = 0  # 1: those of kernels, calls and ranges; they have others in their place
     events_declared: int | None = None
     events_read: int | None = None
 

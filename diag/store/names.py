@@ -6,6 +6,9 @@ import re
 
 # Also used on whole columns by Arrow's RE2, hence no look-around. The line in `train.py(37): step` is no counter but
 # tells functions apart, so a number after "y(" stays.
+LOST_NAME = "(lost name "
+"""What names begin with that stand for those which a damaged file has lost."""
+
 NUMBER = r"#[0-9]+|(^\(?|[^0-9A-Za-z(]|[^y]\()(?:0x[0-9a-fA-F]+|[0-9]+)(\b|_)"
 NUMBER_REPLACEMENT = r"\1#\2"
 _NUMBER = re.compile(NUMBER)

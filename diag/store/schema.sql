@@ -20,6 +20,7 @@ CREATE TABLE source (
     clock_error_ns      INTEGER,           -- of the offset, against the source that this one is joined to
     joined_to           INTEGER REFERENCES source (id),  -- source of the same process that gives the axis; NULL: none
     is_cut              INTEGER NOT NULL DEFAULT 0,  -- the file ends before its events do, or lost some
+    are_names_lost      INTEGER NOT NULL DEFAULT 0,  -- of kernels, calls, ranges: they have others in their place
     events_declared     INTEGER,           -- that the file says it holds; NULL when it does not say
     events_read         INTEGER,           -- of them; the others are lost, or of a class in `unread`
     time_resolution_ns  INTEGER NOT NULL,  -- one tick of the source; nothing is claimed below two of them

@@ -67,7 +67,8 @@ class NsysExport:
     def read_from_report(self, declared: int, read: int, losses: str = "", unread: Mapping[str, int] = {}) -> None:
         """As if diag had made this export from a report; `unread` are events by what of them is not understood."""
         lost = declared - read - sum(count for what, count in unread.items() if "." not in what)
-        self.insert("DIAG_READING", declared=declared, read=read, lost=lost, losses=losses)
+        row = {"declared": declared, "read": read, "lost": lost, "areNamesLost": "names" in losses, "losses": losses}
+        self.insert("DIAG_READING", **row)
         for what, count in unread.items():
             self.insert("DIAG_UNREAD", what=what, count=count)
 

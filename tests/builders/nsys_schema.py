@@ -96,7 +96,7 @@ TABLES: Mapping[str, str] = {
     "TARGET_INFO_NETWORK_METRICS": "metricsListId! metricsIdx! name:TEXT! description:TEXT! unit:TEXT!",
     "NET_NIC_METRIC": "start! end! globalId! portId! metricsListId! metricsIdx! value!",
     "NET_IB_SWITCH_METRIC": "start! end! globalId! metricsListId! metricsIdx! value!",
-    "DIAG_READING": "declared! read! lost! losses:TEXT!",
+    "DIAG_READING": "declared! read! lost! areNamesLost! losses:TEXT!",
     "DIAG_UNREAD": "what:TEXT! count!",
     "DIAGNOSTIC_EVENT": "timestamp! timestampType! source! severity! text:TEXT! globalPid",
 }

@@ -269,3 +269,22 @@ def test_launches_that_are_one_row_hide_the_gaps_inside(ask: Ask) -> None:
     assert figures(finding)["their time"] == 20
     (answer,) = ask("capture.graphs", replaying_as_a_whole(1))
     assert isinstance(answer, Clear)
+
+
+def test_what_is_known_by_its_name_cannot_be_told_when_the_names_are_lost(ask: Ask) -> None:
+    """Locks, communication and synchronisation are: a rule that finds none of them has looked for nothing."""
+    whole, lost = fed(), fed()
+    lost.export.read_from_report(declared=60, read=60, losses="the names are lost")
+    for rule in ("sync.drain", "overlap.communication"):
+        assert [type(answer) for answer in ask(rule, whole.export)] == [Clear]
+        (answer,) = ask(rule, lost.export)
+        assert isinstance(answer, CannotTell)
+        assert "names" in answer.because
+
+
+def test_findings_are_uncertain_when_the_names_are_lost(ask: Ask) -> None:
+    scene = starved()
+    scene.export.read_from_report(declared=60, read=60, losses="the names are lost")
+    finding = only_finding(ask("idle.gpu", scene.export))
+    assert finding.confidence == "low"
+    assert not [evidence for evidence in finding.evidence if "synchronising" in evidence.label]

@@ -42,12 +42,14 @@ def write_export(
         events = _event_rows(container, decoder, progress, most_bytes)
         for table, columns in chain(events, described_rows(container), enum_rows()):
             writer.add(table, columns)
-        strings = named_strings(container.strings, writer.integers_in(STRING_COLUMNS))
-        writer.add(STRINGS, STRINGS.by_column(strings))
+        named = writer.integers_in(STRING_COLUMNS)
+        writer.add(STRINGS, STRINGS.by_column(named_strings(container.strings, named)))
         writer.add(UNREAD, UNREAD.by_column(sorted(decoder.unread.items())))
         losses = [*container.losses, *decoder.losses]
         n_lost = max(container.n_events - decoder.n_events, 0) + decoder.n_damaged
-        writer.add(READING, READING.by_column([(container.n_events, decoder.n_read, n_lost, "; ".join(losses))]))
+        are_names_lost = int(bool(named) and not container.strings)
+        reading = (container.n_events, decoder.n_read, n_lost, are_names_lost, "; ".join(losses))
+        writer.add(READING, READING.by_column([reading]))
         return losses
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 
+from diag.store.names import LOST_NAME
+
 STRING_COLUMNS = frozenset(
     {
         *("nameId", "textId", "jsonTextId", "demangledName", "shortName", "mangledName"),
@@ -21,7 +23,7 @@ def named_strings(strings: Sequence[bytes], ids: Iterable[int]) -> Iterator[tupl
     """Id and text of the strings that are referred to; where all of them are lost, names that stand for them."""
     for string_id in sorted(ids):
         if not strings:
-            yield string_id, f"(lost name {_letters(string_id)})"
+            yield string_id, f"{LOST_NAME}{_letters(string_id)})"
         elif 0 <= string_id < len(strings):
             yield string_id, strings[string_id]
 

@@ -40,7 +40,9 @@ def table(name: str, /, **columns: str) -> Table:
 STRINGS = table("StringIds", id="INTEGER NOT NULL PRIMARY KEY", value="TEXT")
 UNREAD = table("DIAG_UNREAD", what="TEXT", count="INTEGER")
 """Ours: classes of events, and fields of events, that are not understood, and how many events have them."""
-READING = table("DIAG_READING", declared="INTEGER", read="INTEGER", lost="INTEGER", losses="TEXT")
+READING = table(
+    "DIAG_READING", declared="INTEGER", read="INTEGER", lost="INTEGER", areNamesLost="INTEGER", losses="TEXT"
+)
 """Ours: how many events the report declares, how many were read or lost, and which of its parts are lost."""
 
 

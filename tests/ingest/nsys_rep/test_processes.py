@@ -46,7 +46,7 @@ def test_a_process_is_called_by_its_name_else_by_its_path(tmp_path: Path) -> Non
 def test_nothing_of_a_process_remains_unread(tmp_path: Path) -> None:
     every = process(10, _4=0, _5=b"/a", _6=b"a", _7=b"/a", _8=b"/", _9=[b"x", b"y"], _11=64, _12=1, _13=0, _14=1)
     export = converted_build(Report([every], strings=[b"A=1\0B=2"]), tmp_path)
-    assert rows(export, "DIAG_READING") == [(1, 1, 0, b"")]
+    assert rows(export, "DIAG_READING") == [(1, 1, 0, 0, b"")]
     assert rows(export, "DIAG_UNREAD") == []
 
 
