@@ -9,7 +9,7 @@ from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
-from diag.ingest.nsys_rep.sections import MAGIC
+from diag.ingest.nsys_rep.magic import MAGIC
 from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10

@@ -9,7 +9,6 @@ from pathlib import Path
 from diag.ingest import nsys_report
 from diag.ingest.input_file import Bounds, Progress, silent
 from diag.ingest.inputs import Input
-from diag.ingest.nsys_rep.convert import write_export
 
 KINDS = ("nsys-report", "nsys-stream")
 """Of the inputs that can be converted."""
@@ -36,6 +35,9 @@ def converted(
     `share_stacks`: each call stack once and not for every event, in a column that only diag reads. Raises InputError
     when the file cannot be read, StorageError when the disk is full, and ToolMissing without the nsys that is needed.
     """
+    # Only here: whoever reads a cached case need not wait for NumPy, protobuf and Arrow to load.
+    from diag.ingest.nsys_rep.convert import write_export
+
     if with_nsys:
         return Conversion(nsys_report.exported(item.path, folder, progress=progress))
     report = nsys_report.imported(item.path, folder, progress=progress) if item.kind == "nsys-stream" else item.path

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diag.errors import InputError, StorageError, ToolMissing, UsageError
-from diag.ingest.nsys_rep.sections import MAGIC
-from diag.ingest.nsys_rep.version import STREAM_MAGIC, report_version
+from diag.ingest.nsys_rep.magic import MAGIC, STREAM_MAGIC
 from diag.ingest.nsys_tool import NAMED_BY, Nsys, find_nsys, parse_version, release, run
 
 __all__ = ["STREAM", "SUFFIXES", "Nsys", "capable_nsys", "exported", "find_nsys"]
@@ -124,6 +123,8 @@ def export_name(path: Path) -> str:
 
 def capable_nsys(path: Path) -> Nsys:
     """The nsys that will convert this report. Raises ToolMissing, saying what to do, when none here can."""
+    from diag.ingest.nsys_rep.version import report_version
+
     written_by = report_version(path)
     needed = parse_version(written_by) if written_by else ()
     nsys = find_nsys()
@@ -195,6 +196,8 @@ def _convert(job: _Job, command: Sequence[str | Path], product: Path, magic: byt
 
 
 def _advice(job: _Job) -> str:
+    from diag.ingest.nsys_rep.version import report_version
+
     written_by = report_version(job.path)
     is_of_this_version = written_by is not None and parse_version(written_by)[:3] == job.nsys.version[:3]
     if job.is_stream and not is_of_this_version:

@@ -18,7 +18,6 @@ from google.protobuf.message import DecodeError
 
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 
-MAGIC = b"NVIDIA Tegra Profiler Report "
 LARGEST_PART_BYTES = 256 << 20
 """Of a file, read at once. The largest description seen, of hosts, processes and options, has 0.4 MB."""
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from diag.ingest.nsys_rep.magic import MAGIC, STREAM_MAGIC
 from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class
-from diag.ingest.nsys_rep.sections import MAGIC, Section, SectionedFile
-
-STREAM_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream "
+from diag.ingest.nsys_rep.sections import Section, SectionedFile
 
 _VERSION = re.compile(rb"\d{4}(?:[.@]\d{1,9}){2,4}")
 _HEADER_BYTES = 128
