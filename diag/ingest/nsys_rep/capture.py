@@ -31,10 +31,10 @@ _PROCESS = {
     **ints(COLLECT_GPU_MEMORY_USAGE=43, COLLECT_UVM_CPU_PAGE_FAULTS=44, COLLECT_UVM_GPU_PAGE_FAULTS=48),
     "CUDA_GRAPH_TRACE_OPTIONS": Field(49, Message("GraphOptions", _GRAPH)),
 }
-_SESSION = {
+_OF_ALL_PROCESSES = {
     "RATE_HZ": Field(3),
     "OS_RUNTIME_OPTIONS": Field(12, Message("OsRuntimeOptions", _OS_RUNTIME)),
-    "PROFILING_SESSION_UUID": Field(77, BYTES),
+    "PROFILING_OF_ALL_PROCESSES_UUID": Field(77, BYTES),
     **ints(SHOW_BACKTRACE=30, RUN_DURATION_MS=32, USE_FRAME_POINTERS=38, USE_DWARF=54, INCLUDE_CHILDREN=55),
     **ints(USE_LINUX_PERF=56, TRACE_AFTER_FORK_BEFORE_EXEC=60),
     "NVTX_OPTIONS": Field(67, Message("NvtxOptions", _NVTX)),
@@ -49,7 +49,7 @@ _OPTIONS = Message(
     {
         "event_types": Field(2, _TYPES),
         "processes": Field(26, Message("ProcessOptions", _PROCESS), repeated=True),
-        **_SESSION,
+        **_OF_ALL_PROCESSES,
     },
 )
 _HOST = message_class(Message("Host", {"options": Field(2, _OPTIONS)}))
@@ -72,7 +72,7 @@ def capture_rows(description: bytes) -> Iterator[Rows]:
     """From the description of the host. Raises DecodeError when it is none."""
     options = _HOST.FromString(description).options
     rows = [("CAPTURE_EVENT_TYPE", _EVENT_TYPES[kind]) for kind in options.event_types.list if kind in _EVENT_TYPES]
-    rows += _rows(options, _SESSION, "")
+    rows += _rows(options, _OF_ALL_PROCESSES, "")
     for index, process in enumerate(options.processes):
         rows += _rows(process, _PROCESS, f"PROCESS_{index}:")
     if rows:

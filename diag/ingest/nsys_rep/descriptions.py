@@ -1,4 +1,4 @@
-"""What a report says beside its events: of the machine, the session and its options, of threads and CUDA contexts."""
+"""What a report says beside its events: of the machine, the recording and its options, of threads and CUDA contexts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diag.ingest.nsys_rep.devices import device_rows
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.nvtx_payloads import schema_rows
 from diag.ingest.nsys_rep.processes import file_rows, stream_rows, thread_rows
-from diag.ingest.nsys_rep.session import session_rows
+from diag.ingest.nsys_rep.recording import recording_rows
 from diag.ingest.nsys_rep.tables import table
 from diag.ingest.nsys_rep.target_info import host_rows
 from diag.ingest.nsys_rep.version import report_version
@@ -30,7 +30,7 @@ def described_rows(container: Container) -> Iterator[Rows]:
     threads, devices = islice(chain(container.behind_strings(), repeat(b"")), 2)
     parts: dict[str, Callable[[], Iterable[Rows]]] = {
         "the description of the host": lambda: host_rows(container.host),
-        "the times of the session": lambda: session_rows(container.host),
+        "the times of the recording": lambda: recording_rows(container.host),
         "the options of the capture": lambda: capture_rows(container.host),
         "the names of threads": lambda: thread_rows(threads),
         "the descriptions of devices": lambda: device_rows(devices),

@@ -1,6 +1,6 @@
 """When a capture ran, on its own clock and in UTC.
 
-Times of events count from the start of the session. The description of the host says how that start is placed on the
+Times of events count from the start of the recording. The description of the host says how that start is placed on the
 other clocks: pairs of clocks with the offset between them, `to = from - offset`.
 """
 
@@ -32,7 +32,7 @@ _HOST = message_class(
     )
 )
 
-# Clocks by their numbers: the session's, that of the capture, the host's monotonic one, UTC, and local time.
+# Clocks by their numbers: the recording's, that of the capture, the host's monotonic one, UTC, and local time.
 _TO_UTC = ((7, 1), (1, 3), (3, 9))
 _TO_LOCAL = (9, 10)
 
@@ -40,7 +40,7 @@ _SECOND_NS = 1_000_000_000
 _DIGITS = 20
 
 
-def session_rows(description: bytes) -> Iterator[Rows]:
+def recording_rows(description: bytes) -> Iterator[Rows]:
     """From the description of the host. Raises DecodeError when it is none."""
     host = _HOST.FromString(description)
     yield from _details(host)
@@ -48,7 +48,7 @@ def session_rows(description: bytes) -> Iterator[Rows]:
 
 
 def _details(host: Any) -> Iterator[Rows]:
-    # With CPU samples at a rate, as up to 2021, a session lasts whole periods.
+    # With CPU samples at a rate, as up to 2021, a recording lasts whole periods.
     period_ns = max(_SECOND_NS // host.options.sampling_hz, 1) if host.options.sampling_hz > 0 else 1
     stop_ns = host.stop_ns if host.HasField("stop_ns") else host.last_ns
     start_ns, stop_ns = host.start_ns // period_ns * period_ns, stop_ns // period_ns * period_ns
@@ -58,7 +58,7 @@ def _details(host: Any) -> Iterator[Rows]:
 
 
 def _start_time(offsets: dict[tuple[int, int], bytes]) -> Iterator[Rows]:
-    """UTC of the session's start: the offsets from clock to clock, added in 64 bits as they were written."""
+    """UTC of the recording's start: the offsets from clock to clock, added in 64 bits as they were written."""
     if not all(clocks in offsets for clocks in _TO_UTC):
         return
     try:

@@ -1,4 +1,4 @@
-"""Times of a session, in reports that are built field by field. Expected values are those that nsys 2022.4 exports."""
+"""Times of a recording, in reports that are built field by field. Expected values are those that nsys 2022.4 exports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diag.ingest.nsys_rep.session import session_rows
+from diag.ingest.nsys_rep.recording import recording_rows
 from tests.builders.nsys_report import Report
 from tests.ingest.nsys_rep.conversion import converted_build, rows
 
@@ -80,19 +80,19 @@ def test_an_offset_that_is_no_number_tells_no_time(offset: bytes, tmp_path: Path
         ({2: {3: -1}, 17: 5, 18: 7}, (2, 5, 7)),
     ],
 )
-def test_how_long_a_session_lasted(host: dict[int, Any], row: tuple[int, int, int], tmp_path: Path) -> None:
+def test_how_long_a_recording_lasted(host: dict[int, Any], row: tuple[int, int, int], tmp_path: Path) -> None:
     assert details(host, tmp_path) == [(VM, *row)]
 
 
 @pytest.mark.parametrize("host", [{17: 50, 18: 40}, {18: 40}, {17: -(1 << 63), 18: (1 << 63) - 1}, {}])
-def test_a_session_without_a_beginning_before_its_end_has_no_details(host: dict[int, Any], tmp_path: Path) -> None:
+def test_a_recording_without_a_beginning_before_its_end_has_no_details(host: dict[int, Any], tmp_path: Path) -> None:
     assert details(host, tmp_path) is None
 
 
 @given(st.binary(max_size=200))
 def test_other_bytes_are_rows_or_no_message(data: bytes) -> None:
     try:
-        told = list(session_rows(data))
+        told = list(recording_rows(data))
     except DecodeError:
         return
     assert all(set(columns) == set(table.columns) for table, columns in told)
