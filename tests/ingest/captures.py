@@ -72,7 +72,7 @@ def _run(profile: Sequence[str | Path], output: int, longest_s: float) -> bool:
 
 
 def _end_agent(nsys: int) -> None:
-    """nsys names the session of its agent, a process of its own, after itself."""
+    """The agent is a process of its own, and carries the number of its nsys in its arguments."""
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = cmdline.read_bytes().split(b"\0")

@@ -1,4 +1,4 @@
-"""Times of a recording, in reports that are built field by field. Expected values are those that nsys 2022.4 exports."""
+"""Times of a recording, in reports built field by field. Expected values are those that nsys 2022.4 exports."""
 
 from __future__ import annotations
 
