@@ -29,7 +29,7 @@ def with_metrics() -> NsysExport:
     return export
 
 
-def test_times_before_the_session_are_kept(tmp_path: Path) -> None:
+def test_times_before_the_capture_are_kept(tmp_path: Path) -> None:
     with imported(with_metrics(), tmp_path) as case:
         assert counters(case)[1:] == [(0, None, SMS, "%", -50_000_000, 0.0), (0, None, SMS, "%", 0, 37.0)]
         assert case.sources[0].capabilities["gpu_metrics"] == 3

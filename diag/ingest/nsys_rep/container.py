@@ -168,7 +168,8 @@ class Container:
     def behind_strings(self) -> Iterator[bytes]:
         """The messages that follow the table of strings in the section of events."""
         try:
-            _, at = self._block(self._strings_at, self._events_end)
+            packed, _ = self._packed(self._strings_at, self._events_end)
+            at = packed.end
             while at < self._events_end:
                 message, at = self._message(at, self._events_end)
                 yield message
@@ -189,6 +190,14 @@ class Container:
 
     def _block(self, at: int, end: int) -> tuple[bytes, int]:
         """A block, unpacked, and where it ends."""
+        packed, plain_bytes = self._packed(at, end)
+        try:
+            return lz4.block.decompress(self._file.read(packed), uncompressed_size=plain_bytes), packed.end
+        except lz4.block.LZ4BlockError as error:
+            raise ValueError("a block cannot be unpacked") from error
+
+    def _packed(self, at: int, end: int) -> tuple[Section, int]:
+        """Where the packed bytes of a block lie, and how many they unpack to."""
         sizes = self._file.read(Section(at, min(at + 2 * MOST_VARINT_BYTES, end)))
         packed_bytes, n = varint(sizes, 0)
         plain_bytes, n = varint(sizes, n)
@@ -198,11 +207,7 @@ class Container:
             raise ValueError("a block claims to be larger than it can be")
         if plain_bytes > LARGEST_BLOCK_BYTES:
             raise ValueError(f"a block is larger than the {size(LARGEST_BLOCK_BYTES)} that are unpacked at once")
-        packed = self._file.read(Section(at + n, at + n + packed_bytes))
-        try:
-            return lz4.block.decompress(packed, uncompressed_size=plain_bytes), at + n + packed_bytes
-        except lz4.block.LZ4BlockError as error:
-            raise ValueError("a block cannot be unpacked") from error
+        return Section(at + n, at + n + packed_bytes), plain_bytes
 
     def _message(self, at: int, end: int) -> tuple[bytes, int]:
         """A message behind its length, and where it ends."""
