@@ -431,6 +431,103 @@ CREATE TABLE page_fault (                  -- unified memory: a page was touched
     name_id     INTEGER                    -- host function that touched it
 ) STRICT;
 
+CREATE TABLE launch (                      -- one kernel launch, or range of several, that Nsight Compute measured
+    id                     INTEGER PRIMARY KEY,
+    source_id              INTEGER NOT NULL REFERENCES source (id),
+    number                 INTEGER NOT NULL,  -- in the order of the file, from 0: the ID that ncu prints
+    kind                   TEXT NOT NULL,     -- 'kernel' | 'range' | 'graph'
+    process_id             INTEGER REFERENCES process (id),
+    device_id              INTEGER REFERENCES device (id),
+    device                 INTEGER,           -- ordinal, local to its process
+    context                INTEGER,
+    stream                 INTEGER,
+    tid                    INTEGER,           -- host thread that launched it
+    name_id                INTEGER NOT NULL REFERENCES name (id),
+    short_name_id          INTEGER REFERENCES name (id),
+    grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,
+    block_x INTEGER, block_y INTEGER, block_z INTEGER,
+    cluster_x INTEGER, cluster_y INTEGER, cluster_z INTEGER,
+    registers_per_thread   INTEGER,
+    shared_static_bytes    INTEGER,
+    shared_dynamic_bytes   INTEGER,
+    shared_driver_bytes    INTEGER,           -- that the system takes of each block's allocation
+    shared_executed_bytes  INTEGER,           -- carve-out in force during the launch
+    duration_ns            REAL,              -- gpu__time_duration: under ncu's clocks and serialised, not the run's own
+    is_clock_locked        INTEGER,           -- to base clock while it was measured; NULL: not known
+    cache_control          TEXT,              -- 'all': caches flushed before each pass | 'none'; NULL: not known
+    replay                 TEXT,              -- 'kernel' | 'application' | 'range' | 'app-range'; NULL: not known
+    passes                 INTEGER            -- times that it ran to be measured
+) STRICT;
+
+CREATE TABLE launch_range (                -- NVTX ranges that were open around a launch
+    launch_id  INTEGER NOT NULL REFERENCES launch (id),
+    depth      INTEGER NOT NULL,           -- 0 is the outermost of its domain and kind
+    kind       TEXT NOT NULL,              -- 'push' | 'start'
+    domain_id  INTEGER REFERENCES name (id),
+    name_id    INTEGER NOT NULL REFERENCES name (id)
+) STRICT;
+
+CREATE TABLE metric (                      -- dictionary of the metrics of Nsight Compute
+    id    INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL,                   -- in ncu's own words, e.g. 'dram__bytes_read.sum'
+    unit  TEXT NOT NULL,                   -- always a base unit: 'byte', 'ns', '%', 'inst/cycle'; '' for a bare number
+    UNIQUE (name, unit)
+) STRICT;
+
+CREATE TABLE launch_metric (               -- one value of one launch
+    launch_id  INTEGER NOT NULL,
+    metric_id  INTEGER NOT NULL,
+    value      ANY,                        -- number or text; NULL where there are instances only
+    PRIMARY KEY (launch_id, metric_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE launch_instance (             -- the values that a metric is made of: per instruction, opcode, unit or size
+    launch_id  INTEGER NOT NULL,
+    metric_id  INTEGER NOT NULL,
+    at         INTEGER NOT NULL,           -- position in the file's list
+    key        ANY,                        -- address of the instruction, opcode, or other name; NULL: the position tells
+    value      ANY,
+    PRIMARY KEY (launch_id, metric_id, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE launch_stall (                -- warp samples of one instruction in one state
+    launch_id   INTEGER NOT NULL,
+    address     INTEGER NOT NULL,          -- of the instruction, as in launch_instance.key and launch_instruction
+    reason      TEXT NOT NULL,             -- in ncu's words, without prefix: 'long_scoreboard', 'selected', ...
+    samples     INTEGER NOT NULL,
+    not_issued  INTEGER                    -- of them, those while the scheduler issued nothing; NULL: not captured
+) STRICT;
+
+CREATE TABLE launch_instruction (          -- the machine code of a launch, as far as something could tell it
+    launch_id  INTEGER NOT NULL,
+    address    INTEGER NOT NULL,
+    sass       TEXT,
+    file_id    INTEGER REFERENCES name (id),
+    line       INTEGER,
+    PRIMARY KEY (launch_id, address)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE source_line (                 -- source code that was imported into a report (ncu --import-source)
+    source_id  INTEGER NOT NULL REFERENCES source (id),
+    file_id    INTEGER NOT NULL REFERENCES name (id),
+    line       INTEGER NOT NULL,           -- from 1
+    text       TEXT NOT NULL,
+    PRIMARY KEY (source_id, file_id, line)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE launch_rule (                 -- what NVIDIA's own rules said when the report was made
+    id            INTEGER PRIMARY KEY,
+    launch_id     INTEGER NOT NULL REFERENCES launch (id),
+    rule          TEXT NOT NULL,           -- identifier, e.g. 'SOLBottleneck'
+    section       TEXT,
+    name          TEXT,
+    type          TEXT NOT NULL,           -- 'ok' | 'info' | 'optimization' | 'warning' | 'error'
+    title         TEXT,
+    message       TEXT NOT NULL,
+    speedup_pct   REAL,                    -- estimated
+    speedup_kind  TEXT                     -- 'local' | 'global'
+) STRICT;
+
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at
     scope        TEXT NOT NULL,            -- that part and those thresholds, for people

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diag.ingest.messages import Message, ints, message_class
 from diag.ingest.nsys_rep.container import Container
-from diag.ingest.nsys_rep.messages import Message, ints, message_class
 from diag.ingest.nsys_rep.sections import Section, SectionedFile
 from diag.ingest.nsys_rep.wire import varint
 from tests.builders.nsys_report import block, message, number, prefixed, text

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from diag.ingest.messages import Message, Scalar
 from diag.ingest.nsys_rep.convert import event_readers
-from diag.ingest.nsys_rep.messages import Message, Scalar
 from tests.builders.nsys_report import Report
 from tests.fuzz import byte_mutations, contract
 from tests.fuzz.seeds import chance_of, every_seed

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
+from diag.ingest.messages import ABSENT, NO_TEXT
 
 Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
 """Values of equally many rows, by column; a column that is not there is NULL in each of them."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from diag.ingest.messages import ABSENT, Field, Message, optional_ints
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, optional_ints
 from diag.ingest.nsys_rep.openacc import OPENACC, openacc_rows
 from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
 from diag.ingest.nsys_rep.tables import UNREAD, table

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.tables import table
 
 CAPTURE = table("META_DATA_CAPTURE", name="TEXT", value="TEXT")

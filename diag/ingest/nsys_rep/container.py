@@ -17,8 +17,8 @@ from google.protobuf.message import DecodeError
 
 from diag.errors import InputError
 from diag.ingest.input_file import Bounds
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.magic import MAGIC
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.sections import Section, SectionedFile
 from diag.ingest.nsys_rep.wire import MOST_VARINT_BYTES, Bytes, fields, length_prefixed, pieces, varint
 from diag.model.units import size

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import (
+from diag.ingest.messages import (
     BYTES,
     Field,
     Message,
@@ -19,6 +18,7 @@ from diag.ingest.nsys_rep.messages import (
     optional_ints,
     optional_texts,
 )
+from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.tables import Table
 
 

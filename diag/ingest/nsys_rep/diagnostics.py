@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.ingest.messages import Field, Message, ints, optional_ints, optional_texts
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints, optional_texts
 from diag.ingest.nsys_rep.tables import table
 
 _TIME = Message("DiagnosticTime", {**optional_ints(timestamp=1, timestampType=2), **ints(nsTime=3)})

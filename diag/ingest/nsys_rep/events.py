@@ -13,9 +13,9 @@ from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
+from diag.ingest.messages import BYTES, Field, Message, message_class, unknown_fields
 from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.lockstep import Fields, decoded
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class, unknown_fields
 from diag.ingest.nsys_rep.tables import Table
 
 Rows = tuple[Table, Columns]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.ingest.messages import Field, Message, optional_ints, optional_texts
 from diag.ingest.nsys_rep.columns import FieldTable, field_table, inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, optional_ints, optional_texts
 
 _USAGE_COLUMNS = {
     **optional_ints(start=1, globalPid=5, deviceId=3, contextId=4, address=6, pc=7, bytes=8, memKind=9),

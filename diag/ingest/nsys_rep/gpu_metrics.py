@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.tables import UNREAD, table
 
 SOURCE = b"GpuMetrics"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.ingest.messages import Field, Message, optional_ints
 from diag.ingest.nsys_rep.columns import field_table, inside
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
 
 _KERNEL_COLUMNS = {
     **optional_ints(demangledName=1, shortName=2, mangledName=3, launchType=24, cacheConfig=23, registersPerThread=21),

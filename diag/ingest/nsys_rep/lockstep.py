@@ -17,8 +17,8 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from diag.ingest.messages import NO_TEXT, Field, Message, Scalar
 from diag.ingest.nsys_rep.encoded import Encoded, Positions
-from diag.ingest.nsys_rep.messages import NO_TEXT, Field, Message, Scalar
 from diag.ingest.nsys_rep.wire import FIXED32, FIXED64, LENGTH, VARINT
 
 MOST_STEPS = 1 << 16

@@ -12,11 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from diag.ingest.nsys_rep.arrow import Columns
-from diag.ingest.nsys_rep.columns import inside
-from diag.ingest.nsys_rep.events import EventReader, Rows
-from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import (
+from diag.ingest.messages import (
     ABSENT,
     BYTES,
     NO_TEXT,
@@ -28,6 +24,10 @@ from diag.ingest.nsys_rep.messages import (
     optional_ints,
     optional_texts,
 )
+from diag.ingest.nsys_rep.arrow import Columns
+from diag.ingest.nsys_rep.columns import inside
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.tables import table
 
 _BINARY = Message("NvtxBinary", {**ints(schemaId=1), "data": Field(2, BYTES)})

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from diag.ingest.messages import Field, Message, message_class, optional_ints, optional_texts
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import Field, Message, message_class, optional_ints, optional_texts
 from diag.ingest.nsys_rep.tables import table
 
 _ENTRY = Message(

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from diag.ingest.messages import Field, Message, optional_ints
 from diag.ingest.nsys_rep.columns import field_table, inside
 from diag.ingest.nsys_rep.events import Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, optional_ints
 
 _LAUNCH = optional_ints(numGangs=1, numWorkers=2, vectorLength=3, kernelName=4)
 _DATA = optional_ints(bytes=1, varName=4)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.ingest.nsys_rep.container import Container
-from diag.ingest.nsys_rep.events import EventReader, Rows
-from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import (
+from diag.ingest.messages import (
     BYTES,
     NO_TEXT,
     Field,
@@ -18,6 +15,9 @@ from diag.ingest.nsys_rep.messages import (
     optional_ints,
     optional_texts,
 )
+from diag.ingest.nsys_rep.container import Container
+from diag.ingest.nsys_rep.events import EventReader, Rows
+from diag.ingest.nsys_rep.lockstep import Fields
 from diag.ingest.nsys_rep.tables import table
 
 PROCESSES = table("PROCESSES", globalPid="INTEGER", pid="INTEGER", name="TEXT")

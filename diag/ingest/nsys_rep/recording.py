@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.tables import table
 
 DETAILS = table("ANALYSIS_DETAILS", globalVid="INTEGER", duration="INTEGER", startTime="INTEGER", stopTime="INTEGER")

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from diag.ingest.messages import Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.events import EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import Fields
-from diag.ingest.nsys_rep.messages import Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.stacks import Stacks, frames, stack_table
 from diag.ingest.nsys_rep.tables import Table
 

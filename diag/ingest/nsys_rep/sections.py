@@ -16,7 +16,7 @@ from typing import Self
 
 from google.protobuf.message import DecodeError
 
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 
 LARGEST_PART_BYTES = 256 << 20
 """Of a file, read at once. The largest description seen, of hosts, processes and options, has 0.4 MB."""

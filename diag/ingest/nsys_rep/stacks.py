@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class, optional_ints, unknown_fields
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class, optional_ints, unknown_fields
 from diag.ingest.nsys_rep.tables import UNREAD, Table
 
 MOST_STACKS_BYTES = 32 << 20

@@ -7,9 +7,9 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from diag.ingest.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep import properties
 from diag.ingest.nsys_rep.events import Rows
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, ints, message_class
 from diag.ingest.nsys_rep.tables import table
 
 SYSTEM_ENV = table(

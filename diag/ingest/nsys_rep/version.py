@@ -7,8 +7,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from diag.ingest.messages import BYTES, Field, Message, message_class
 from diag.ingest.nsys_rep.magic import MAGIC, STREAM_MAGIC
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class
 from diag.ingest.nsys_rep.sections import Section, SectionedFile
 
 _VERSION = re.compile(rb"\d{4}(?:[.@]\d{1,9}){2,4}")

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diag.ingest.messages import ABSENT, NO_TEXT
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
-from diag.ingest.nsys_rep.messages import ABSENT, NO_TEXT
 from diag.ingest.nsys_tool import Nsys
 
 Row = Mapping[str, Any]

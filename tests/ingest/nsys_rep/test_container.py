@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diag.ingest.messages import BYTES, Field, Message, message_class
 from diag.ingest.nsys_rep.container import Container, Damaged
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class
 from tests.builders.nsys_report import MAGIC, Report, block, message, number, prefixed, text, varint
 
 EVENTS = [{1: 59, 102: {1: 59, 2: n, 10: n + 1, 7: b"step"}} for n in range(250)]

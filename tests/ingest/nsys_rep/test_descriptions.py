@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from diag.ingest.messages import BYTES, Field, Message, message_class
 from diag.ingest.nsys_rep import properties
 from diag.ingest.nsys_rep.container import Container
-from diag.ingest.nsys_rep.messages import BYTES, Field, Message, message_class
 from diag.ingest.nsys_report import Nsys, exported
 from tests.ingest.captures import capture_of
 from tests.ingest.nsys_rep.conversion import columns, converted, rows

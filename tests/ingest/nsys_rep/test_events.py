@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from diag.ingest.messages import ABSENT, Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.arrow import Columns
 from diag.ingest.nsys_rep.events import EventDecoder, EventReader, Rows
 from diag.ingest.nsys_rep.lockstep import MOST_UNDECLARED, Fields
-from diag.ingest.nsys_rep.messages import ABSENT, Field, Message, ints, optional_ints
 from diag.ingest.nsys_rep.tables import table
 from tests.builders.nsys_report import Value, message
 

@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from diag.ingest.nsys_rep import lockstep
-from diag.ingest.nsys_rep.lockstep import MOST_WAITS, decoded
-from diag.ingest.nsys_rep.messages import (
+from diag.ingest.messages import (
     ABSENT,
     BYTES,
     NO_TEXT,
@@ -29,6 +27,8 @@ from diag.ingest.nsys_rep.messages import (
     optional_ints,
     optional_texts,
 )
+from diag.ingest.nsys_rep import lockstep
+from diag.ingest.nsys_rep.lockstep import MOST_WAITS, decoded
 from tests.builders.nsys_report import message, number, text, varint
 
 PART = Message("Part", {**optional_ints(size=1), **optional_texts(name=2)})

@@ -6,7 +6,7 @@ import math
 import sqlite3
 from pathlib import Path
 
-from diag.ingest.nsys_rep.messages import (
+from diag.ingest.messages import (
     ABSENT,
     NO_TEXT,
     Message,

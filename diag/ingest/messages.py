@@ -1,7 +1,7 @@
 """Declares protobuf messages in Python, for `lockstep`, which decodes events, and for protobuf itself.
 
-There is no .proto file for this format. A `Message` names the fields that are understood; all others are passed over
-and can be counted.
+What is known of a format stands in the modules of its reader. A `Message` names the fields that are understood; all
+others are passed over and can be counted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ _Declared = descriptor_pb2.FieldDescriptorProto
 
 
 class Scalar(enum.IntEnum):
-    """Types of fields. Every number seen in these files is a varint in two's complement of 64 bits."""
+    """Types of fields. Varints are signed unless a format is known to mean them otherwise."""
 
     INT = _Declared.TYPE_INT64
+    UINT = _Declared.TYPE_UINT64
     BYTES = _Declared.TYPE_BYTES  # texts, too: not every one is UTF-8
     DOUBLE = _Declared.TYPE_DOUBLE
     FLOAT = _Declared.TYPE_FLOAT
 
 
-INT, BYTES, DOUBLE, FLOAT = Scalar.INT, Scalar.BYTES, Scalar.DOUBLE, Scalar.FLOAT
+INT, UINT, BYTES = Scalar.INT, Scalar.UINT, Scalar.BYTES
+DOUBLE, FLOAT = Scalar.DOUBLE, Scalar.FLOAT
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def message_class(root: Message) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{root.name}"))
 
 
-_PACKAGE = "nsys"
+_PACKAGE = "declared"
 
 
 def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> None:
