@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from diag.errors import UsageError
+from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.model import units
 from diag.model.near import did_you_mean, near
 from diag.rules import engine, tables, thresholds
-from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
@@ -41,12 +42,10 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
     traces = _traces(case, options)
-    answers = [
-        answer
-        for trace in traces
-        for rule in engine.rules().values()
-        for answer in engine.run(rule, trace, limits.get(rule.id, {}))
+    kernels = [
+        kernel for source in case.sources if not source.has_timeline for kernel in profiled_kernels(case, source.id)
     ]
+    answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
     clear = [a for a in answers if isinstance(a, Clear)]
@@ -65,6 +64,20 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         part=_part(traces, options),
         changed_thresholds=_changed(limits),
     )
+
+
+def _about_traces(traces: Sequence[Trace], limits: Mapping[str, Limits]) -> Iterator[Answer]:
+    rules = [rule for rule in engine.rules().values() if isinstance(rule, engine.TraceRule)]
+    for trace in traces:
+        for rule in rules:
+            yield from engine.run(rule, trace, limits.get(rule.id, {}))
+
+
+def _about_kernels(kernels: Sequence[ProfiledKernel], limits: Mapping[str, Limits]) -> Iterator[Answer]:
+    rules = [rule for rule in engine.rules().values() if isinstance(rule, engine.KernelRule)]
+    for kernel in kernels:
+        for rule in rules:
+            yield from engine.run_on_kernel(rule, kernel, limits.get(rule.id, {}))
 
 
 def _changed(limits: Mapping[str, Limits]) -> list[ChangedThreshold]:

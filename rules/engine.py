@@ -1,8 +1,8 @@
 """The rule engine: what a rule is, which exist, and how one is run.
 
-A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`) or for each
-(process, device) that has enough work (`@device_rule`). The engine answers *cannot tell* for it where something that
-it needs was not captured.
+A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
+(process, device) that has enough work (`@device_rule`), or for each kernel that Nsight Compute measured
+(`@kernel_rule`). The engine answers *cannot tell* for it where something that it needs was not captured.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 
+from diag.launches.kernel import ProfiledKernel
+from diag.model.quantities import Missing, together
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
 from diag.rules.phase import told_apart
@@ -28,6 +30,7 @@ SUBJECTS = (
     "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
+    "ncu_speed_of_light",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -46,33 +49,60 @@ class Rule:
     title: str
     sections: Mapping[str, str]  # keys of SECTIONS
     needs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TraceRule(Rule):
+    """About a timeline; `needs` are keys of FACTS."""
+
     decide: Callable[[Trace, Limits], Iterator[Answer]]
     host_only: bool = False
+
+
+@dataclass(frozen=True)
+class KernelRule(Rule):
+    """About a kernel that Nsight Compute measured; `needs` are names of `diag.model.quantities`."""
+
+    decide: Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 
 
 _REGISTRY: dict[str, Rule] = {}
 
 
-SourceRule = Callable[[Trace, Limits], Iterator[Answer]]
-DeviceRule = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
+SourceDecision = Callable[[Trace, Limits], Iterator[Answer]]
+DeviceDecision = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
+KernelDecision = Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 
 
 def source_rule(
     rule_id: str, *, needs: tuple[str, ...] = (), host_only: bool = False
-) -> Callable[[SourceRule], SourceRule]:
+) -> Callable[[SourceDecision], SourceDecision]:
     """Registers a rule that answers for a source. `needs` are keys of FACTS; `host_only`: only without GPU work."""
 
-    def register(decide: SourceRule) -> SourceRule:
-        _register(rule_id, needs, decide, decide.__doc__, host_only=host_only)
+    def register(decide: SourceDecision) -> SourceDecision:
+        _register(TraceRule(rule_id, *_documentation(rule_id, decide), needs, decide, host_only))
         return decide
 
     return register
 
 
-def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[DeviceRule], DeviceRule]:
+def kernel_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[KernelDecision], KernelDecision]:
+    """Registers a rule that answers for each kernel that Nsight Compute measured.
+
+    `needs` are quantities that the rule reads with `kernel.value`: where one has no value, the engine answers.
+    """
+
+    def register(decide: KernelDecision) -> KernelDecision:
+        _register(KernelRule(rule_id, *_documentation(rule_id, decide), needs, decide))
+        return decide
+
+    return register
+
+
+def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[DeviceDecision], DeviceDecision]:
     """Registers a rule that answers for each (process, device). `needs` are keys of FACTS; GPU work is implied."""
 
-    def register(decide: DeviceRule) -> DeviceRule:
+    def register(decide: DeviceDecision) -> DeviceDecision:
         def decide_all(trace: Trace, limits: Limits) -> Iterator[Answer]:
             for device in trace.devices:
                 if device.has_shares:
@@ -80,7 +110,7 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
                 else:
                     yield CannotTell(subject_of(device), TOO_FEW.format(n=len(device.ops)))
 
-        _register(rule_id, ("gpu", *needs), decide_all, decide.__doc__)
+        _register(TraceRule(rule_id, *_documentation(rule_id, decide), ("gpu", *needs), decide_all))
         return decide
 
     return register
@@ -89,15 +119,17 @@ def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Devic
 TOO_FEW = f"too few GPU operations in the window for shares ({{n}}; {FEWEST_OPERATIONS} are needed)"
 
 
-def _register(
-    rule_id: str, needs: tuple[str, ...], decide: SourceRule, doc: str | None, *, host_only: bool = False
-) -> None:
-    if rule_id in _REGISTRY:
-        raise RuntimeError(f"Two rules are called {rule_id}; was a module imported under two names?")
-    title, sections = parse_documentation(doc or "")
+def _register(rule: Rule) -> None:
+    if rule.id in _REGISTRY:
+        raise RuntimeError(f"Two rules are called {rule.id}; was a module imported under two names?")
+    _REGISTRY[rule.id] = rule
+
+
+def _documentation(rule_id: str, decide: Callable[..., Iterator[Answer]]) -> tuple[str, dict[str, str]]:
+    title, sections = parse_documentation(decide.__doc__ or "")
     if missing := SECTIONS.keys() - sections.keys():
         raise RuntimeError(f"Rule {rule_id} lacks {', '.join(sorted(missing))} in its docstring.")
-    _REGISTRY[rule_id] = Rule(rule_id, title, sections, needs, decide, host_only)
+    return title, sections
 
 
 def parse_documentation(doc: str) -> tuple[str, dict[str, str]]:
@@ -115,10 +147,18 @@ def rules() -> Mapping[str, Rule]:
     return _REGISTRY
 
 
+def trace_rule(rule_id: str) -> TraceRule:
+    """One that judges timelines. Raises KeyError for any other."""
+    rule = rules()[rule_id]
+    if not isinstance(rule, TraceRule):
+        raise KeyError(rule_id)
+    return rule
+
+
 NAMES_LOST = "the names of kernels, calls and ranges are lost: the file is damaged"
 
 
-def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
+def run(rule: TraceRule, trace: Trace, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one source, stamped with the rule's id."""
     if rule.host_only and trace.devices:
         return
@@ -138,6 +178,21 @@ def run(rule: Rule, trace: Trace, limits: Limits) -> Iterator[Answer]:
         yield answer
 
 
+def run_on_kernel(rule: KernelRule, kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about one profiled kernel, stamped with the rule's id."""
+    if because := _unmeasured(rule, kernel):
+        yield CannotTell(kernel_subject(kernel), because, rule.id)
+        return
+    for answer in rule.decide(kernel, limits):
+        yield replace(answer, rule=rule.id)
+
+
+def _unmeasured(rule: KernelRule, kernel: ProfiledKernel) -> str | None:
+    """Why what the rule needs is not there, all of it in one sentence; None when it is."""
+    missing = [found for need in rule.needs if isinstance(found := kernel.quantity(need), Missing)]
+    return together(missing) if missing else None
+
+
 def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
     return Subject(
         source=device.source_id,
@@ -146,4 +201,20 @@ def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
         range=device.range_name,
         kernel=kernel,
         window=(device.start_ns, device.end_ns),
+    )
+
+
+def kernel_subject(kernel: ProfiledKernel) -> Subject:
+    """The kernel on its device in the timeline where it has a place in one, else as it was profiled."""
+    if kernel.place is not None:
+        return subject_of(kernel.place.device, kernel=kernel.launch.name)
+    launch = kernel.launch
+    return Subject(
+        source=launch.source_id,
+        process=launch.pid,
+        device=launch.device,
+        context=launch.context,
+        stream=launch.stream,
+        kernel=launch.name,
+        configuration=kernel.configuration,
     )

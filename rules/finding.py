@@ -33,6 +33,7 @@ class Subject:
     stream: int | None = None
     range: str | None = None
     kernel: str | None = None
+    configuration: str | None = None  # grid and block, where a kernel was profiled in several
     ranks: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None  # ns on the source's clock
 
@@ -50,7 +51,7 @@ class Evidence:
 
     label: str
     value: float | int | str
-    unit: str  # 'ns', 'bytes', 'bytes/s', 'share', 'count' or 'text'
+    unit: str  # of `diag.model.units.EVIDENCE`
     formula: str
     sql: str | None = None
 
@@ -66,7 +67,8 @@ class Finding:
     refute: str
     next: Sequence[str]
     evidence: Sequence[Evidence]
-    share: float | None = None  # of the subject's window
+    share: float | None = None  # of the subject's window, or of `whole_ns`
+    whole_ns: int | None = None  # what `share` is of where it is no window: all the kernel time that was profiled
     recoverable_ns: int | None = None  # upper bound; None when no bound can be given
     confidence: Confidence = "high"
     level: Severity | None = None  # overrides the severity that follows from the share
@@ -84,11 +86,9 @@ class Finding:
 
     @property
     def recoverable_share(self) -> float:
-        """Recoverable time as a share of the subject's window; 0 where either is not known."""
-        if self.recoverable_ns is None or self.subject.window is None:
-            return 0.0
-        start_ns, end_ns = self.subject.window
-        return self.recoverable_ns / (end_ns - start_ns) if end_ns > start_ns else 0.0
+        """Recoverable time as a share of what `share` is of; 0 where either is not known."""
+        start_ns, end_ns = self.subject.window or (0, self.whole_ns or 0)
+        return (self.recoverable_ns or 0) / (end_ns - start_ns) if end_ns > start_ns else 0.0
 
     @property
     def rank(self) -> tuple[int, float, float, int, str]:

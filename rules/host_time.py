@@ -15,7 +15,7 @@ import numpy as np
 from diag.model import units
 from diag.rules import activities
 from diag.rules.activities import Activity
-from diag.rules.engine import TOO_FEW, SourceRule, source_rule, subject_of
+from diag.rules.engine import TOO_FEW, SourceDecision, source_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence, Finding, Severity, Subject
 from diag.rules.main_thread import main_thread
 from diag.rules.thresholds import Limits
@@ -184,7 +184,7 @@ def host_time_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Ho
                 else:
                     yield from decide(time, limits)
 
-        rule: SourceRule = decide_all
+        rule: SourceDecision = decide_all
         rule.__doc__ = decide.__doc__
         source_rule(rule_id, needs=needs)(rule)
         return decide

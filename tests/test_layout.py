@@ -19,9 +19,10 @@ OUTERMOST = {"render", "export", "doctor", "tui", "cli"}
 """What shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
-    "store": OUTERMOST | {"timeline", "model", "ingest", "rules", "collect", "probes", "kernels"},
-    "model": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes", "kernels"},
-    "timeline": OUTERMOST | {"ingest", "rules", "collect", "probes", "kernels"},
+    "store": OUTERMOST | {"timeline", "launches", "model", "ingest", "rules", "collect", "probes", "kernels"},
+    "model": OUTERMOST | {"store", "timeline", "launches", "ingest", "rules", "collect", "probes", "kernels"},
+    "timeline": OUTERMOST | {"launches", "ingest", "rules", "collect", "probes", "kernels"},
+    "launches": OUTERMOST | {"ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
     "export": {"ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
@@ -32,8 +33,8 @@ MAY_NOT_IMPORT = {
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render, export → rules → timeline, model → store; doctor → ingest → store; collectors and probes know no
-rules, and what the doctor found may be rendered."""
+"""cli, tui, render, export → rules → launches → timeline, model → store; doctor → ingest → store; collectors and probes
+know no rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

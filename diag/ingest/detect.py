@@ -9,6 +9,7 @@ from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
+from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
 from diag.store.kept_file import is_case
 
@@ -21,7 +22,6 @@ _SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec"
 _OTHER_KINDS = {
-    b"NVR\x00": "an Nsight Compute report (.ncu-rep), which this version of diag does not read yet",
     **{
         bytes((0x80, protocol)): "a Python pickle, which diag never loads because loading one can run code"
         for protocol in range(2, 6)
@@ -40,13 +40,15 @@ class UnknownKind(InputError):
 
 
 def detect(path: Path) -> str:
-    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report', 'nsys-stream' or 'kineto'.
+    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report', 'nsys-stream', 'ncu-report' or 'kineto'.
 
     Raises InputError, saying what the file is and what to do, for anything else.
     """
     head = read_head(path)
     if head.startswith(_SQLITE):
         return "case" if is_case(head) else "nsys-sqlite"
+    if head.startswith(ncu.MAGIC):
+        return "ncu-report"
     if nsys_report.is_stream(path, head):
         return "nsys-stream"
     if head.startswith(MAGIC) or path.suffix.lower() in nsys_report.REPORTS:
@@ -66,7 +68,7 @@ def is_other_json(path: Path) -> bool:
 
 
 READABLE = (
-    "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, "
+    "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep), "
     "PyTorch profiler traces (.json, .json.gz), and diag cases"
 )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import kineto, nsys_conversion, nsys_sqlite
+from diag.ingest import kineto, launches, nsys_conversion, nsys_sqlite
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
@@ -209,6 +209,10 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
 
 
 def _read(file: InputFile, case: Case, bounds: Bounds, progress: Progress) -> None:
+    if file.kind in launches.KINDS:
+        with case.transaction():
+            launches.read(file, case, progress=progress)
+        return
     if file.kind == "kineto":
         with case.transaction():
             source_id = kineto.read(file, case, bounds=bounds, progress=progress)

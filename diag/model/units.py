@@ -56,6 +56,51 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
+PLAIN = frozenset({"ns", "bytes", "bytes/s", "share", "count", "text"})
+"""Units of evidence that are shown in another form than "number unit"."""
+SCALED = frozenset({"Hz", "FLOP", "FLOP/s", "OP", "OP/s", "inst", "inst/s"})
+"""Units that come in thousands of thousands."""
+MEASURED = frozenset(
+    {"%", "FLOP/byte", "inst/byte", "OP/byte", "inst/cycle", "inst/warp", "cycles", "cycles/inst", "bytes/sector"}
+    | {"sectors", "requests", "sectors/request", "wavefronts", "wavefronts/request", "warps", "warps/cycle", "threads"}
+    | {"threads/inst", "blocks", "waves", "samples", "registers", "ratio"}
+)
+EVIDENCE = PLAIN | SCALED | MEASURED
+"""Every unit that a figure may have."""
+
+_DECIMAL = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"), (1, ""))
+
+
+def quantity(value: float, unit: str) -> str:
+    """
+    >>> quantity(658_549_185, "ns"), quantity(0.5, "share"), quantity(1_410_000_000, "Hz"), quantity(12, "count")
+    ('658.5 ms', '50.0 %', '1.4 GHz', '12')
+    >>> quantity(83.26, "%"), quantity(1 / 12, "FLOP/byte"), quantity(19.5e12, "FLOP/s")
+    ('83.3 %', '0.0833 FLOP/byte', '19.5 TFLOP/s')
+    """
+    match unit:
+        case "ns":
+            return time(value)
+        case "bytes":
+            return size(value)
+        case "bytes/s":
+            return rate(value, 1e9)
+        case "share":
+            return share(value)
+        case "count":
+            return f"{value:,}"
+        case "%":
+            return f"{value:.1f} %"
+    if unit in SCALED:
+        return _scaled(value, tuple((factor, f"{prefix}{unit}") for factor, prefix in _DECIMAL))
+    return f"{_significant(value)} {unit}"
+
+
+def _significant(value: float) -> str:
+    """Three digits of what is small, all digits of what is large and whole."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
 def _scaled(value: float, scale: tuple[tuple[int, str], ...]) -> str:
     for factor, unit in scale[:-1]:
         if abs(value) >= factor:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from diag.render import phrases
 from diag.render.layout import wrap
+from diag.render.needs import what_it_needs
 from diag.render.text import INDENT, Page
 from diag.rules import thresholds as limits
 from diag.rules.engine import SECTIONS, Rule
-from diag.rules.facts import FACTS
 from diag.rules.finding import Subject
 from diag.rules.report import Report
 
@@ -33,7 +33,7 @@ def rule(of: Rule, *, width: int = 80) -> str:
     if of.needs:
         lines += ["", "Needs"]
         for need in of.needs:
-            lines += wrap(f"{FACTS[need].name} ({FACTS[need].how})", width, INDENT)
+            lines += wrap(what_it_needs(of, need), width, INDENT)
     return "\n".join(lines)
 
 

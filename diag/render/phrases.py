@@ -158,19 +158,7 @@ def value(evidence: Evidence) -> str:
         return number
     if not math.isfinite(number):
         return "not known"
-    match evidence.unit:
-        case "ns":
-            return units.time(number)
-        case "bytes":
-            return units.size(number)
-        case "bytes/s":
-            return units.rate(number, 1e9)
-        case "share":
-            return units.share(number)
-        case "count":
-            return f"{number:,}"
-        case unit:
-            return f"{number:,} {unit}"
+    return units.quantity(number, evidence.unit)
 
 
 def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:

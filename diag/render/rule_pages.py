@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from diag.render.escape import markdown_text
+from diag.render.needs import what_it_needs
 from diag.rules import thresholds
 from diag.rules.engine import SECTIONS, Rule, rules
-from diag.rules.facts import FACTS
 
 
 def pages() -> Mapping[str, str]:
@@ -25,7 +25,7 @@ def _page(rule: Rule) -> str:
     if values := thresholds.load().get(rule.id, {}):
         parts += ["## Thresholds", "| name | value | source |\n|---|---|---|\n" + "\n".join(_rows(rule.id, values))]
     if rule.needs:
-        parts += ["## Needs", "\n".join(f"- {FACTS[need].name} ({FACTS[need].how})" for need in rule.needs)]
+        parts += ["## Needs", "\n".join(f"- {markdown_text(what_it_needs(rule, need))}" for need in rule.needs)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -55,6 +55,11 @@ class Source:
     events_declared: int | None = None
     events_read: int | None = None
 
+    @property
+    def has_timeline(self) -> bool:
+        """Whether its events have times; Nsight Compute measures launches one by one, outside of any run."""
+        return not self.captured("launch")
+
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""
         return self.capabilities.get(fact) is not None

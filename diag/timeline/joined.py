@@ -28,12 +28,12 @@ HOST_FACTS = (*RANGE_FACTS, "os_call", "sched", "cpu_sample")
 
 
 def traces_of(case: Case) -> list[Trace]:
-    """A trace for each source of the case, but one for those that are joined."""
+    """A trace for each source of the case that has a timeline, but one for those that are joined."""
     guests: dict[int, list[Source]] = {}
     for source in case.sources:
         if source.joined_to is not None:
             guests.setdefault(source.joined_to, []).append(source)
-    leaders = [source for source in case.sources if source.joined_to is None]
+    leaders = [source for source in case.sources if source.joined_to is None and source.has_timeline]
     return [
         Trace(case, source, recorded=JoinedRecordings(case, source, guests[source.id]) if source.id in guests else None)
         for source in leaders

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diag.launches.kernel import profiled_kernels
 from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
 from diag.timeline.intervals import Intervals
 from diag.timeline.trace import Trace
-from tests.builders.imported import imported
+from tests.builders.imported import Recorded, imported
 from tests.builders.nsys_export import NsysExport
 
-Ask = Callable[[str, NsysExport], list[Answer]]
+Ask = Callable[[str, Recorded], list[Answer]]
 AskWithin = Callable[[str, NsysExport, Intervals], list[Answer]]
 """Asks about a part of the trace only."""
 Analyse = Callable[..., Report]
@@ -26,17 +27,21 @@ Query = Callable[[NsysExport, Evidence], list[tuple[Any, ...]]]
 class ThreeCases:
     """What every rule ships with: it fires, its healthy twin is clear, and where evidence is missing it cannot tell."""
 
-    fires: Callable[[], NsysExport]
-    clear: Callable[[], NsysExport]
-    untold: Callable[[], NsysExport]
+    fires: Callable[[], Recorded]
+    clear: Callable[[], Recorded]
+    untold: Callable[[], Recorded]
 
 
-def answers_of(rule_id: str, export: NsysExport, folder: Path, scope: Intervals | None = None) -> list[Answer]:
-    """What one rule says of a synthetic export, or of a part of it."""
+def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | None = None) -> list[Answer]:
+    """What one rule says of a synthetic export or report, or of a part of it."""
+    rule, limits = engine.rules()[rule_id], thresholds.load().get(rule_id, {})
     with imported(export, folder) as case:
         (source,) = case.sources
-        limits = thresholds.load().get(rule_id, {})
-        return list(engine.run(engine.rules()[rule_id], Trace(case, source, scope), limits))
+        if isinstance(rule, engine.KernelRule):
+            kernels = profiled_kernels(case, source.id)
+            return [answer for kernel in kernels for answer in engine.run_on_kernel(rule, kernel, limits)]
+        assert isinstance(rule, engine.TraceRule)
+        return list(engine.run(rule, Trace(case, source, scope), limits))
 
 
 def only_finding(answers: Sequence[Answer]) -> Finding:

@@ -7,12 +7,11 @@ from importlib import import_module
 
 import pytest
 
+from diag.model import units
 from diag.rules import engine
 from diag.rules.engine import SUBJECTS
 from diag.rules.finding import SEVERITIES, CannotTell, Clear, Finding
 from tests.rules.asking import Analyse, Ask, ThreeCases, only_finding
-
-UNITS = {"ns", "bytes", "bytes/s", "share", "count", "text"}
 
 
 def all_cases() -> Iterator[tuple[str, ThreeCases]]:
@@ -48,18 +47,20 @@ def test_its_evidence_has_units_and_formulas(ask: Ask, rule_id: str) -> None:
     for evidence in finding.evidence:
         assert evidence.label
         assert evidence.formula
-        assert evidence.unit in UNITS
+        assert evidence.unit in units.EVIDENCE
         assert isinstance(evidence.value, int if evidence.unit in {"ns", "bytes", "count"} else int | float | str)
 
 
 @each_rule
 def test_it_promises_no_more_than_there_is(ask: Ask, rule_id: str) -> None:
     finding = only_finding(ask(rule_id, CASES[rule_id].fires()))
-    assert finding.subject.window is not None or finding.share is None
-    if finding.subject.window is not None:
-        start_ns, end_ns = finding.subject.window
+    whole = finding.subject.window or (finding.whole_ns and (0, finding.whole_ns))
+    assert whole or finding.share is None
+    if whole:
+        start_ns, end_ns = whole
         assert 0 <= (finding.share or 0.0) <= 1
         assert 0 <= (finding.recoverable_ns or 0) <= end_ns - start_ns
+    if finding.subject.window is not None:
         assert finding.extent.measure_ns >= (finding.recoverable_ns or 0)
 
 

@@ -49,9 +49,9 @@ def test_what_no_pytorch_trace_can_hold_is_known(tmp_path: Path) -> None:
         nsys = Trace(case, replace(case.sources[0], capabilities={}))
         kineto = Trace(case, replace(case.sources[0], kind="kineto", capabilities={}))
         for trace, beyond in ((nsys, False), (kineto, True)):
-            (answer,) = engine.run(engine.rules()["host.samples"], trace, {})
+            (answer,) = engine.run(engine.trace_rule("host.samples"), trace, {})
             assert isinstance(answer, CannotTell)
             assert answer.beyond_format is beyond
-        (answer,) = engine.run(engine.rules()["idle.gpu"], kineto, {})
+        (answer,) = engine.run(engine.trace_rule("idle.gpu"), kineto, {})
         assert isinstance(answer, CannotTell)
         assert not answer.beyond_format

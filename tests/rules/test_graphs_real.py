@@ -30,7 +30,7 @@ def opened(name: str) -> Iterator[tuple[Case, Trace]]:
 
 
 def answers(trace: Trace, rule_id: str) -> list[Answer]:
-    return list(engine.run(engine.rules()[rule_id], trace, thresholds.load()[rule_id]))
+    return list(engine.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
 
 
 @pytest.mark.parametrize("name", ["h100x2-offload", "t4-power-iteration", "h200-fuser-matmul", "a100-saxpy-schema2.9"])

@@ -25,7 +25,7 @@ def trace_of(capture: str) -> Iterator[Trace]:
 
 def answers(rule_id: str, capture: str) -> list[Answer]:
     with trace_of(capture) as trace:
-        return list(engine.run(engine.rules()[rule_id], trace, thresholds.load()[rule_id]))
+        return list(engine.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Files of Nsight Compute: to each kind its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from diag.ingest.input_file import InputFile, Progress, silent
+from diag.ingest.launch_records import LaunchReport
+from diag.ingest.launch_store import store
+from diag.ingest.ncu_rep.read import read as read_report
+from diag.store.case import Case
+
+_READERS: Mapping[str, Callable[[Path], LaunchReport]] = {"ncu-report": read_report}
+
+KINDS = frozenset(_READERS)
+
+
+def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
+    """Adds a file to the case, inside the caller's transaction, and returns the source's id.
+
+    Raises InputError when it is not what its kind says, or when nothing of it can be read.
+    """
+    return store(_READERS[file.kind](file.data), file, case, progress=progress)

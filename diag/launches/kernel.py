@@ -1,0 +1,93 @@
+"""One kernel in one configuration, as Nsight Compute measured it: what the rules judge."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from diag.launches.launch import Launch, launches_of, metrics_of
+from diag.model.quantities import Measured, Missing, measure
+from diag.store.case import Case
+from diag.timeline.device import DeviceTimeline
+from diag.timeline.intervals import Intervals
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a profiled kernel stands in a timeline of the same program.
+
+    `total_ns` is the sum of its launches in the window, `time` their union.
+    """
+
+    device: DeviceTimeline
+    count: int
+    total_ns: int
+    time: Intervals
+    confidence: Literal["high", "medium", "low"]
+    how: str  # by what they were matched
+
+
+class ProfiledKernel:
+    """Launches of one source that are alike: same kernel, grid, block and device.
+
+    `launch` is the one of median duration, whose metrics speak for all of them.
+    """
+
+    def __init__(self, case: Case, launches: Sequence[Launch], profiled_ns: float | None) -> None:
+        self.case = case
+        self.launches = launches
+        self.profiled_ns = profiled_ns  # duration of all launches of the source together; None: one is not known
+        self.place: Place | None = None  # set when a timeline of the same program is at hand
+        ordered = sorted(launches, key=lambda launch: (launch.duration_ns or 0.0, launch.number))
+        self.launch = ordered[(len(ordered) - 1) // 2]
+
+    @property
+    def configuration(self) -> str:
+        """Its grid and block, as CUDA's launch syntax gives them."""
+        sizes = (self.launch.grid, self.launch.block)
+        return ", ".join("×".join(map(str, size)) for size in sizes if size is not None)
+
+    @property
+    def total_ns(self) -> float | None:
+        """Sum of the durations of its launches, as profiled; None where one is not known."""
+        durations = [launch.duration_ns for launch in self.launches if launch.duration_ns is not None]
+        return sum(durations) if len(durations) == len(self.launches) else None
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Any]:
+        """Of `launch`, by the names that ncu gives them, in base units."""
+        return metrics_of(self.case, self.launch.id)
+
+    def quantity(self, name: str) -> Measured | Missing:
+        """One of `diag.model.quantities` for `launch`."""
+        if name not in self._quantities:
+            self._quantities[name] = measure(name, self.metrics, self.launch.gpu.compute_capability)
+        return self._quantities[name]
+
+    @cached_property
+    def _quantities(self) -> dict[str, Measured | Missing]:
+        return {}
+
+    def value(self, name: str) -> float:
+        """A quantity that the rule has declared as needed: it is there, or the rule is not asked."""
+        found = self.quantity(name)
+        if isinstance(found, Missing):
+            raise LookupError(f"{name}: {found.because}")
+        return found.value
+
+
+def profiled_kernels(case: Case, source_id: int) -> list[ProfiledKernel]:
+    """The launches of a source by kernel and configuration, in the order in which each first comes."""
+    alike: defaultdict[Any, list[Launch]] = defaultdict(list)
+    for launch in launches_of(case, source_id):
+        key = (launch.kind, launch.name, launch.grid, launch.block, launch.cluster, launch.pid, launch.device)
+        alike[key].append(launch)
+    kernels = [ProfiledKernel(case, launches, None) for launches in alike.values()]
+    totals = [kernel.total_ns for kernel in kernels]
+    profiled_ns = sum(total for total in totals if total is not None) if None not in totals else None
+    for kernel in kernels:
+        kernel.profiled_ns = profiled_ns
+    return kernels

@@ -1,0 +1,320 @@
+"""What the metrics of one launch say: named quantities, each a formula over metrics of Nsight Compute.
+
+The formulas stand in `data/quantities/*.toml`, with their units, their sources and the section of ncu that collects
+what they need. An entry has one formula or several, the best first, and the first whose metrics are all there counts;
+one may be for a range of compute capabilities only. `@name` in a formula stands for another quantity.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from diag.model.hardware import ComputeCapability
+
+Metrics = Mapping[str, Any]
+"""Values by the names that ncu gives metrics; what is no number counts as not there."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    text: str
+    tree: Tree
+    since: ComputeCapability = (0, 0)
+    before: ComputeCapability = (1000, 0)
+
+    def holds_for(self, capability: ComputeCapability | None) -> bool:
+        """An unknown device may be any: the metrics that are there decide."""
+        return capability is None or self.since <= capability < self.before
+
+
+@dataclass(frozen=True)
+class Quantity:
+    name: str
+    unit: str
+    means: str
+    section: str  # of ncu, that collects what it needs
+    source: str
+    formulas: Sequence[Formula]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The value of a quantity. `formula` is spelt out in metrics."""
+
+    value: float
+    unit: str
+    formula: str
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a quantity has no value: metrics that were not collected, or a division by `zero`, a formula that is 0."""
+
+    quantity: str
+    metrics: tuple[str, ...]
+    section: str
+    zero: str | None = None
+
+    @property
+    def because(self) -> str:
+        if self.zero is not None:
+            return f"{self.zero} is 0"
+        if not self.metrics:
+            return f"no formula of {self.quantity} is known for this compute capability"
+        return together([self])
+
+
+def together(missing: Sequence[Missing]) -> str:
+    """Why several quantities have no value, in one sentence.
+
+    >>> together([Missing("a", ("m.sum",), "SpeedOfLight"), Missing("b", ("n.sum",), "Occupancy")])
+    'm.sum, n.sum were not collected (ncu --section SpeedOfLight --section Occupancy)'
+    """
+    uncollected = [each for each in missing if each.metrics]
+    if not uncollected:
+        return "; ".join(dict.fromkeys(each.because for each in missing))
+    metrics = tuple(dict.fromkeys(metric for each in uncollected for metric in each.metrics))
+    were = "was" if len(metrics) == 1 else "were"
+    return f"{', '.join(metrics)} {were} not collected (ncu {_sections([each.section for each in uncollected])})"
+
+
+def _sections(named: Sequence[str]) -> str:
+    """Options of ncu that collect some sections; an entry may name several, with commas."""
+    sections = dict.fromkeys(each.strip() for names in named for each in names.split(","))
+    return " ".join(f"--section {each}" for each in sections)
+
+
+def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = None) -> Measured | Missing:
+    """The value of a quantity for one launch on a device of this compute capability (None: not known).
+
+    >>> measure("duration", {"gpu__time_duration.sum": 2400000})
+    Measured(value=2400000.0, unit='ns', formula='gpu__time_duration.sum', metrics=('gpu__time_duration.sum',))
+    """
+    quantity = quantities()[name]
+    tree = _chosen(quantity, metrics, capability)
+    if tree is None:
+        return Missing(name, (), quantity.section)
+    used = tuple(dict.fromkeys(_names(tree)))
+    if missing := tuple(metric for metric in used if not _is_number(metrics.get(metric))):
+        return Missing(name, missing, quantity.section)
+    try:
+        return Measured(_value(tree, metrics), quantity.unit, spelt(tree), used)
+    except DividedByZero as error:
+        return Missing(name, (), quantity.section, zero=error.denominator)
+
+
+def _chosen(quantity: Quantity, metrics: Metrics, capability: ComputeCapability | None) -> Tree | None:
+    """The first formula whose metrics are all there, over metrics alone; without such, the first that applies."""
+    trees = [_over_metrics(f.tree, metrics, capability) for f in quantity.formulas if f.holds_for(capability)]
+    known = [tree for tree in trees if tree is not None]
+    whole = (tree for tree in known if all(_is_number(metrics.get(metric)) for metric in _names(tree)))
+    return next(whole, known[0] if known else None)
+
+
+def _over_metrics(tree: Tree, metrics: Metrics, capability: ComputeCapability | None) -> Tree | None:
+    """The formula with that of each quantity in the place of its `@name`; None where one has none."""
+    match tree:
+        case Name(name) if name.startswith("@"):
+            return _chosen(quantities()[name[1:]], metrics, capability)
+        case Operation(sign, left, right):
+            before, after = (_over_metrics(side, metrics, capability) for side in (left, right))
+            return None if before is None or after is None else Operation(sign, before, after)
+    return tree
+
+
+class DividedByZero(Exception):
+    def __init__(self, denominator: str) -> None:
+        self.denominator = denominator
+
+
+def _value(tree: Tree, metrics: Metrics) -> float:
+    match tree:
+        case Number(value):
+            return value
+        case Name(name):
+            return float(metrics[name])
+        case Operation(sign, left, right):
+            a, b = _value(left, metrics), _value(right, metrics)
+            if sign == "/" and b == 0:
+                raise DividedByZero(spelt(right))
+            return _OPERATORS[sign](a, b)
+
+
+_OPERATORS: Mapping[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _names(tree: Tree) -> Iterator[str]:
+    match tree:
+        case Name(name):
+            yield name
+        case Operation(_, left, right):
+            yield from _names(left)
+            yield from _names(right)
+
+
+# ---- formulas ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+
+
+@dataclass(frozen=True)
+class Name:
+    name: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    sign: str  # + - * /
+    left: Tree
+    right: Tree
+
+
+Tree = Number | Name | Operation
+
+_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<name>@?[A-Za-z_][\w.:]*)|(?P<sign>[-+*/()]))")
+
+
+def parsed(text: str) -> Tree:
+    """A formula of numbers, names, + - * / and parentheses. Raises ValueError, which a test of the data files finds.
+
+    >>> parsed("a.sum / 2")
+    Operation(operator='/', left=Name(name='a.sum'), right=Number(value=2.0))
+    """
+    tokens = _tokens(text)
+    tree, rest = _sum(tokens)
+    if rest:
+        raise ValueError(f"{text!r} goes on after its end: {rest[0]!r}")
+    return tree
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, at = [], 0
+    text = text.strip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"{text!r} cannot be read from {text[at:]!r} on")
+        tokens.append(match.group().strip())
+        at = match.end()
+    return tokens
+
+
+def _sum(tokens: list[str]) -> tuple[Tree, list[str]]:
+    left, rest = _product(tokens)
+    while rest and rest[0] in "+-":
+        sign = rest[0]
+        right, rest = _product(rest[1:])
+        left = Operation(sign, left, right)
+    return left, rest
+
+
+def _product(tokens: list[str]) -> tuple[Tree, list[str]]:
+    left, rest = _atom(tokens)
+    while rest and rest[0] in "*/":
+        sign = rest[0]
+        right, rest = _atom(rest[1:])
+        left = Operation(sign, left, right)
+    return left, rest
+
+
+def _atom(tokens: list[str]) -> tuple[Tree, list[str]]:
+    if not tokens:
+        raise ValueError("a formula ends too early")
+    first, rest = tokens[0], tokens[1:]
+    if first == "(":
+        inner, rest = _sum(rest)
+        if rest[:1] != [")"]:
+            raise ValueError("a parenthesis is not closed")
+        return inner, rest[1:]
+    if first[0].isdigit():
+        return Number(float(first)), rest
+    if first in "+-*/)":
+        raise ValueError(f"{first!r} stands where a value should")
+    return Name(first), rest
+
+
+def spelt(tree: Tree) -> str:
+    """The formula as text, with no more parentheses than it needs.
+
+    >>> spelt(parsed("(1 - (2 - a)) * (3 / (b / c))"))
+    '(1 - (2 - a)) * (3 / (b / c))'
+    """
+    match tree:
+        case Number(value):
+            return f"{value:g}"
+        case Name(name):
+            return name
+        case Operation(sign, left, right):
+            before, after = spelt(left), spelt(right)
+            if _binds(left) < _BINDS[sign]:
+                before = f"({before})"
+            if _binds(right) < _BINDS[sign] or (sign in "-/" and _binds(right) == _BINDS[sign]):
+                after = f"({after})"
+            return f"{before} {sign} {after}"
+
+
+_BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+def _binds(tree: Tree) -> int:
+    return _BINDS[tree.sign] if isinstance(tree, Operation) else 3
+
+
+# ---- the data files ------------------------------------------------------------------------------------------------
+
+
+@cache
+def quantities() -> Mapping[str, Quantity]:
+    """All quantities by name. Raises ValueError for a formula that cannot be read."""
+    folder = resources.files("diag.model.data").joinpath("quantities")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
+    tables = [tomllib.loads(file.read_text("utf-8")) for file in files]
+    return {name: _quantity(name, entry) for table in tables for name, entry in table.items()}
+
+
+def _quantity(name: str, entry: Mapping[str, Any]) -> Quantity:
+    return Quantity(
+        name=name,
+        unit=entry["unit"],
+        means=entry["means"],
+        section=entry["section"],
+        source=entry["source"],
+        formulas=[_formula(each) for each in entry["formulas"]],
+    )
+
+
+def _formula(entry: str | Mapping[str, str]) -> Formula:
+    if isinstance(entry, str):
+        return Formula(entry, parsed(entry))
+    return Formula(
+        entry["formula"],
+        parsed(entry["formula"]),
+        _capability(entry.get("since", "0.0")),
+        _capability(entry.get("before", "1000.0")),
+    )
+
+
+def _capability(text: str) -> ComputeCapability:
+    major, minor = text.split(".")
+    return int(major), int(minor)

@@ -1,0 +1,15 @@
+"""What a rule needs, in words."""
+
+from __future__ import annotations
+
+from diag.model.quantities import quantities
+from diag.rules.engine import KernelRule, Rule
+from diag.rules.facts import FACTS
+
+
+def what_it_needs(rule: Rule, need: str) -> str:
+    """One of `rule.needs`, and how it is captured."""
+    if isinstance(rule, KernelRule):
+        quantity = quantities()[need]
+        return f"{quantity.means}: {quantity.formulas[0].text} (ncu --section {quantity.section})"
+    return f"{FACTS[need].name} ({FACTS[need].how})"
