@@ -199,7 +199,7 @@ def parsed(text: str) -> Tree:
     """A formula of numbers, names, + - * / and parentheses. Raises ValueError, which a test of the data files finds.
 
     >>> parsed("a.sum / 2")
-    Operation(operator='/', left=Name(name='a.sum'), right=Number(value=2.0))
+    Operation(sign='/', left=Name(name='a.sum'), right=Number(value=2.0))
     """
     tokens = _tokens(text)
     tree, rest = _sum(tokens)
@@ -258,7 +258,7 @@ def spelt(tree: Tree) -> str:
     """The formula as text, with no more parentheses than it needs.
 
     >>> spelt(parsed("(1 - (2 - a)) * (3 / (b / c))"))
-    '(1 - (2 - a)) * (3 / (b / c))'
+    '(1 - (2 - a)) * 3 / (b / c)'
     """
     match tree:
         case Number(value):
