@@ -13,7 +13,11 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 @dataclass(frozen=True)
 class Limits:
     memory_bytes: int = 4 << 30
-    """Address space of a worker. The library alone takes 0.3 GB, and each launch about twelve times its size."""
+    """Address space that a worker may use; the library alone takes 0.3 GB, and each launch about twelve times its size.
+
+    The kernel gives it twice as much and no more: what the library finds no memory for it leaves out without a word, so
+    that a worker which was anywhere near the end is not believed.
+    """
     cpu_s: int = 600
     """Time on a core, of each worker."""
     wall_s: float = 1800.0
@@ -25,7 +29,7 @@ class Limits:
 
     def impose(self) -> None:
         """Holds this process to them, for good. What it answers is the only file that it can write."""
-        _lower(resource.RLIMIT_AS, self.memory_bytes)
+        _lower(resource.RLIMIT_AS, 2 * self.memory_bytes)
         _lower(resource.RLIMIT_CPU, self.cpu_s, grace=1)  # between the signal that says why and the one that kills
         _lower(resource.RLIMIT_FSIZE, self.answer_bytes)
         _lower(resource.RLIMIT_CORE, 0)
@@ -40,6 +44,12 @@ def _lower(limit: int, most: int, grace: int = 0) -> None:
 def end_with_parent() -> None:
     """Has this process killed when its parent ends, however that comes about."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def peak_address_bytes() -> int:
+    """The most address space that this process has had."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmPeak:"))
 
 
 def resident_bytes() -> int:

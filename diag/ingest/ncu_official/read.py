@@ -16,8 +16,8 @@ from diag.ingest.ncu_official.workers import NO_ROOM, OTHERWISE, Heard, Workers
 from diag.model import units
 
 NOT_TOLD = (
-    "Read by NVIDIA's ncu-report {version}, which does not tell process, thread and host, the version of the tool, or how "
-    "clocks, caches and replay were set."
+    "Read by NVIDIA's ncu-report {version}, which does not tell process, thread and host, the version of the tool, or "
+    "how clocks, caches and replay were set."
 )
 
 

@@ -20,8 +20,6 @@ from diag.ingest.launch_records import (
 ATTRIBUTE = "device__attribute_"
 """Facts about the device are metrics of each launch."""
 
-_DEFAULT_DOMAIN = "<default domain>"
-
 
 class ActionReader:
     """Reads actions, as NVIDIA calls launches and profiled ranges. `api` is the module `ncu_report`."""
@@ -145,15 +143,14 @@ def _ranges(state: Any) -> Iterator[OpenRange]:
     """Those of the launching thread, which alone the library tells of, and those of the process."""
     for identifier in state.domains() if state is not None else ():
         domain = state.domain_by_id(identifier)
-        name = _text(domain.name()) or ""
-        of = "" if name == _DEFAULT_DOMAIN else name
+        domain_name = _text(domain.name()) or ""
         kinds: tuple[tuple[Literal["push", "start"], Any], ...] = (
             ("push", domain.push_pop_ranges()),
             ("start", domain.start_end_ranges()),
         )
         for kind, names in kinds:
             for depth, each in enumerate(names):
-                yield OpenRange(depth, kind, of, _text(each) or "")
+                yield OpenRange(depth, kind, domain_name, _text(each) or "")
 
 
 def _instructions(action: Any, metrics: Sequence[Metric]) -> Iterator[Instruction]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from diag.ingest.ncu_official.frames import End, Failure, SourceFile, write
-from diag.ingest.ncu_official.limits import Limits, end_with_parent, resident_bytes
+from diag.ingest.ncu_official.limits import Limits, end_with_parent, peak_address_bytes, resident_bytes
 
 REPORT = "/proc/self/fd/0"
 """The open file and not its name, which the library might not take: it may hold bytes that are no text."""
@@ -46,7 +46,10 @@ def main(arguments: list[str]) -> None:
     limits.impose()
     answer = Answer()
     try:
-        _read(answer, int(arguments[1]), limits.growth_bytes)
+        end = _read(answer, int(arguments[1]), limits.growth_bytes)
+        if peak_address_bytes() > limits.memory_bytes:
+            raise MemoryError
+        answer(end)
     except MemoryError:
         answer(Failure("needs more memory than it may have"))
     except Exception as error:  # noqa: BLE001 - whatever it is, it has come up inside the library
@@ -55,7 +58,8 @@ def main(arguments: list[str]) -> None:
     os._exit(0)  # all is said, and what the library does at its end is its own affair
 
 
-def _read(answer: Answer, first: int, most_growth_bytes: int) -> None:
+def _read(answer: Answer, first: int, most_growth_bytes: int) -> End:
+    """Answers with what it finds, and returns where it ends."""
     import ncu_report  # only now, within the limits
 
     from diag.ingest.ncu_official import records
@@ -80,9 +84,8 @@ def _read(answer: Answer, first: int, most_growth_bytes: int) -> None:
         answer(launch)
         base_bytes = base_bytes or resident_bytes()  # with all that the library loads for a first launch
         if resident_bytes() - base_bytes > most_growth_bytes:
-            answer(End(number + 1, damaged, reader.n_nameless_metrics))
-            return
-    answer(End(None, damaged, reader.n_nameless_metrics))
+            return End(number + 1, damaged, reader.n_nameless_metrics)
+    return End(None, damaged, reader.n_nameless_metrics)
 
 
 def _actions(report: Any, first: int) -> Iterator[Any]:
