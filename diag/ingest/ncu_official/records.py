@@ -20,6 +20,19 @@ from diag.ingest.launch_records import (
 ATTRIBUTE = "device__attribute_"
 """Facts about the device are metrics of each launch."""
 
+SOURCE_METRICS = (
+    "branch_inst_executed",
+    "derived__avg_thread_executed",
+    "derived__memory_",
+    "inst_executed",
+    "memory_",
+    "smsp__branch_targets_",
+    "smsp__pcsamp_",
+    "thread_inst_executed",
+)
+"""How those begin that have a value for each instruction, by address (Profiling Guide, Source Metrics). Keys of others
+are sizes or numbers, which the library may well take for addresses."""
+
 
 class ActionReader:
     """Reads actions, as NVIDIA calls launches and profiled ranges. `api` is the module `ncu_report`."""
@@ -64,7 +77,7 @@ class ActionReader:
             kind=self._kinds.get(action.workload_type(), "range"),
             name=name or short_name or "",
             short_name=short_name,
-            device=_whole(values.get("launch__device_id")),
+            device=_whole(values.get("launch__device_id", values.get(f"{ATTRIBUTE}device_index"))),
             context=_whole(values.get("launch__context_id")),
             stream=_whole(values.get("launch__stream_id")),
             grid=_size(values, "launch__grid_dim"),
@@ -154,8 +167,9 @@ def _ranges(state: Any) -> Iterator[OpenRange]:
 
 
 def _instructions(action: Any, metrics: Sequence[Metric]) -> Iterator[Instruction]:
-    """Those that a metric has a value for. Its other keys, such as sizes of a block, are no addresses of code."""
-    keys = {instance.key for metric in metrics for instance in metric.instances}
+    """Those that a metric has a value for."""
+    by_address = (metric for metric in metrics if metric.name.startswith(SOURCE_METRICS))
+    keys = {instance.key for metric in by_address for instance in metric.instances}
     for address in sorted(key for key in keys if isinstance(key, int)):
         if sass := _text(action.sass_by_pc(address)):
             place = action.source_info(address)
