@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -60,6 +60,11 @@ class ProfiledKernel:
     def metrics(self) -> Mapping[str, Any]:
         """Of `launch`, by the names that ncu gives them, in base units."""
         return metrics_of(self.case, self.launch.id)
+
+    def one_by_one(self) -> Iterator[ProfiledKernel]:
+        """Each of its launches as a kernel of its own, which only its own metrics speak for."""
+        for launch in self.launches:
+            yield self if launch is self.launch else ProfiledKernel(self.case, [launch], self.profiled_ns)
 
     def quantity(self, name: str) -> Measured | Missing:
         """One of `diag.model.quantities` for `launch`."""
