@@ -113,7 +113,11 @@ def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
     by_device: defaultdict[tuple[int, int | None, int | None], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_device[_device_of(finding)].append(finding)
-    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and a.extent & b.extent] for a in findings}
+    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and _overlap(a, b)] for a in findings}
+
+
+def _overlap(a: Finding, b: Finding) -> bool:
+    return bool(a.extent & b.extent) or a.subject.same_kernel(b.subject)
 
 
 def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:

@@ -1,4 +1,4 @@
-"""The launches of a report: what Nsight Compute measured, one row for each, with the place of its kernel in a timeline."""
+"""The launches of a report: what Nsight Compute measured, a row for each, and where its kernel is in a timeline."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RANGES = """
      ORDER BY r.launch_id, r.kind, r.domain_id, r.depth
 """
 _RULES = """
-    SELECT launch_id, rule, section, type, title, message, speedup_pct, speedup_kind FROM launch_rule ORDER BY id
+    SELECT launch_id, rule, section, name, type, title, message, speedup_pct, speedup_kind FROM launch_rule ORDER BY id
 """
 
 
@@ -60,6 +60,7 @@ def _row(
         duration_ns=launch.duration_ns,
         grid=launch.grid,
         block=launch.block,
+        configuration=kernel.configuration,
         cluster=launch.cluster,
         registers_per_thread=launch.registers_per_thread,
         clocks=Clocks(_value(kernel, "sm_clock"), _value(kernel, "memory_clock"), launch.is_clock_locked),

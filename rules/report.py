@@ -144,6 +144,7 @@ class VendorRule:
 
     rule: str
     section: str | None
+    name: str | None
     type: str
     title: str | None
     message: str
@@ -182,6 +183,7 @@ class LaunchRow:
     duration_ns: float | None
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
+    configuration: str  # grid and block in CUDA's launch syntax
     cluster: tuple[int, int, int] | None
     registers_per_thread: int | None
     clocks: Clocks
