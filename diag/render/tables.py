@@ -31,15 +31,8 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [
-        devices(report, top),
-        hardware(report),
-        copies(report, top),
-        kernels(report, top),
-        profiled(report, top),
-        vendor(report, top),
-    ]
-    made.append(ranges(report, top))
+    of = (devices, hardware, copies, kernels, profiled, vendor, ranges)
+    made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]
 
 
@@ -118,7 +111,7 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"Exposed communication: {phrases.some(exposed, '; ')}."
 
 
-def hardware(report: Report) -> Table:
+def hardware(report: Report, top: int) -> Table:
     """Devices that several processes used, with the union of their work."""
     rows = [
         [
@@ -130,7 +123,9 @@ def hardware(report: Report) -> Table:
         for row in report.hardware
         if row.window_ns
     ]
-    return Table("Hardware that several processes used", ("window", "busy", "idle", "device"), rows, name_column=3)
+    return Table(
+        "Hardware that several processes used", ("window", "busy", "idle", "device"), rows[:top], name_column=3
+    )
 
 
 def copies(report: Report, top: int) -> Table:
