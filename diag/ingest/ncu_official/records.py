@@ -76,7 +76,7 @@ class ActionReader:
         return LaunchRecord(
             kind=self._kinds.get(action.workload_type(), "range"),
             name=name or short_name or "",
-            short_name=short_name,
+            short_name=short_name if short_name != name else None,
             device=_whole(values.get("launch__device_id", values.get(f"{ATTRIBUTE}device_index"))),
             context=_whole(values.get("launch__context_id")),
             stream=_whole(values.get("launch__stream_id")),

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
+from diag.ingest.ncu_rep.container import opened
 from diag.store.case import Case
+from tests.builders.nsys_report import Value, message
 from tests.ingest.ncu_official.needs import official_reader
+from tests.ingest.ncu_rep.patched import with_fields, with_result
 
 REPORTS = os.environ.get("DIAG_REAL_REPORTS")
-needs_reports = pytest.mark.skipif(REPORTS is None, reason="DIAG_REAL_REPORTS names no folder of real reports")
+pytestmark = pytest.mark.skipif(REPORTS is None, reason="DIAG_REAL_REPORTS names no folder of real reports")
 
 NO_PROCESS = "the package tells of no process"
 NO_SETTINGS = "the package does not tell how the tool was set"
@@ -33,6 +36,7 @@ UNTOLD: Mapping[str, Mapping[str, str]] = {
         "replay": NO_SETTINGS,
     },
     "source": {
+        "sha256": "of the same file",
         "tool_version": NO_HEADER,
         "schema_version": NO_HEADER,
         "host": NO_HEADER,
@@ -42,6 +46,11 @@ UNTOLD: Mapping[str, Mapping[str, str]] = {
     "launch_instruction": {"sass": "machine code as text needs NVIDIA's disassembler, which the package holds"},
 }
 """Columns that are not compared, and why."""
+
+TOLD_BY_METRICS = frozenset(
+    ["device", "device_id", "context", "stream", *(f"{size}_{axis}" for size in ("grid", "block") for axis in "xyz")]
+)
+"""Columns of a launch that the package tells with its metrics alone, and not where it has no metric `launch__*`."""
 
 ASIDE: Mapping[str, str] = {
     "process": NO_PROCESS,
@@ -57,27 +66,79 @@ def reports() -> list[Path]:
     return sorted(Path(REPORTS, "ncu").glob("*.ncu-rep")) if REPORTS else []
 
 
-@needs_reports
 @pytest.mark.parametrize("report", reports(), ids=lambda path: path.stem)
 def test_both_readers_put_the_same_into_the_case(report: Path) -> None:
-    official_reader()
-    ours, theirs = contents(report, with_ncu_report=False), contents(report, with_ncu_report=True)
+    ours, differences = compared(report)
     assert ours["launch_metric"].total() > 0
-    assert {table: differences(ours[table], theirs[table]) for table in ours if ours[table] != theirs[table]} == {}
+    assert not differences, "\n".join(differences)
 
 
-@needs_reports
 def test_there_are_reports_to_compare() -> None:
     assert len(reports()) >= 9
 
 
-def differences(ours: Counter[str], theirs: Counter[str]) -> str:
-    """The first rows that only one of them has."""
+# ---- what no real report has ---------------------------------------------------------------------------------------
+
+RANGES, COMMAND_LISTS, GRAPHS = 7, 8, 9
+"""Fields of a block's header that count results of these kinds; the last two are those of releases after 2022."""
+
+
+@pytest.fixture
+def report() -> Path:
+    return Path(REPORTS or "", "ncu", "cuda-course.ncu-rep")
+
+
+def test_nvtx_ranges_are_the_same(report: Path, tmp_path: Path) -> None:
+    thread = 12541  # that launches the kernels
+    pushed = [message({1: 0, 3: [message({1: "step 3"}), message({1: "attention"}), message({1: "a"})]})]
+    pushed.append(message({1: 7, 3: [message({1: "gemm"})]}))
+    another = [message({1: 0, 3: [message({1: "of another thread"})]})]
+    started = [message({1: 7, 3: [message({1: 5, 2: "epoch"}), message({1: 6, 2: "warm-up"})]})]
+    state: Mapping[int, Value] = {
+        1: [message({1: 0, 2: "<default domain>"}), message({1: 7, 2: "library"})],
+        2: [message({1: thread, 2: pushed}), message({1: thread + 1, 2: another})],
+        3: started,
+    }
+    patched = tmp_path / "ranges.ncu-rep"
+    patched.write_bytes(with_fields(report, {21: message(state)}))
+    ours, differences = compared(patched)
+    assert ours["launch_range"].total() == 2 * 6
+    assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize(("kind", "called"), [(RANGES, "range"), (COMMAND_LISTS, "range"), (GRAPHS, "graph")])
+def test_results_that_are_no_kernels_are_the_same(kind: int, called: str, report: Path, tmp_path: Path) -> None:
+    names = [name.decode() for block in opened(report).blocks for name in block.header.strings.strings]
+    values = {"gpu__time_duration.sum": 777, "launch__device_id": 0}
+    metrics = [message({1: names.index(name), 2: message({5: value})}) for name, value in values.items()]
+    patched = tmp_path / "other.ncu-rep"
+    patched.write_bytes(with_result(report, kind, {1: 12541, 2: 9, 4: metrics}))
+    ours, differences = compared(patched)
+    assert sum(f"'{called}'" in row for row in ours["launch"]) == 1
+    assert not differences, "\n".join(differences)
+
+
+# ---- comparing -----------------------------------------------------------------------------------------------------
+
+Contents = Mapping[str, Counter[str]]
+
+
+def compared(report: Path) -> tuple[Contents, list[str]]:
+    """What our reader puts into the case, and what of it and of the official one's is not the same."""
+    official_reader()
+    ours, theirs = contents(report, with_ncu_report=False), contents(report, with_ncu_report=True)
+    return ours, [
+        f"{table}: {difference(ours[table], theirs[table])}" for table in ours if ours[table] != theirs[table]
+    ]
+
+
+def difference(ours: Counter[str], theirs: Counter[str]) -> str:
+    """How many rows only one of them has, and the first of these."""
     only = {"ours": sorted(ours - theirs), "theirs": sorted(theirs - ours)}
-    return "; ".join(f"{len(rows)} rows only {who}: {rows[:3]}" for who, rows in only.items() if rows)
+    return "; ".join(f"{len(rows)} rows only {who}, as {rows[:3]}" for who, rows in only.items() if rows)
 
 
-def contents(report: Path, *, with_ncu_report: bool) -> dict[str, Counter[str]]:
+def contents(report: Path, *, with_ncu_report: bool) -> Contents:
     """Rows of each table, as texts that tell 1 from 1.0, with what ids mean in the place of ids."""
     options = ImportOptions(use_cache=False, with_ncu_report=with_ncu_report)
     with open_inputs([report], options) as case:
@@ -91,19 +152,27 @@ Meanings = Mapping[str, Mapping[int, object]]
 def meanings(case: Case) -> Meanings:
     """What each id stands for, by the column that holds it."""
     names = dict(case.db.execute("SELECT id, text FROM name"))
-    launches = dict(case.db.execute("SELECT id, number FROM launch"))
     return {
         **dict.fromkeys(("name_id", "short_name_id", "domain_id", "file_id"), names),
-        "launch_id": launches,
+        "launch_id": dict(case.db.execute("SELECT id, number FROM launch")),
         "metric_id": {i: (name, unit) for i, name, unit in case.db.execute("SELECT id, name, unit FROM metric")},
         "device_id": dict(case.db.execute("SELECT id, gpu_index FROM device")),
     }
 
 
+BARE_LAUNCHES = """
+SELECT id FROM launch
+ WHERE id NOT IN (SELECT launch_id FROM launch_metric JOIN metric m ON m.id = metric_id WHERE m.name GLOB 'launch__*')
+"""
+
+
 def rows(case: Case, table: str, meaning: Meanings) -> Iterator[str]:
+    bare = {launch_id for (launch_id,) in case.db.execute(BARE_LAUNCHES)} if table == "launch" else set()
     cursor = case.db.execute(f'SELECT * FROM "{table}"')
     columns = [column for column, *_ in cursor.description]
-    skipped = {"id", "source_id", *UNTOLD.get(table, ())}
-    chosen = [(at, meaning.get(column, {})) for at, column in enumerate(columns) if column not in skipped]
-    for row in cursor:
-        yield repr([means.get(row[at], row[at]) for at, means in chosen])
+    left_out = {"id", "source_id", *UNTOLD.get(table, ())}
+    for values in cursor:
+        row = dict(zip(columns, values, strict=True))
+        skipped = left_out | TOLD_BY_METRICS if row.get("id") in bare else left_out
+        told = {column: value for column, value in row.items() if column not in skipped}
+        yield repr([meaning.get(column, {}).get(value, value) for column, value in told.items()])
