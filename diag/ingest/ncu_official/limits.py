@@ -15,8 +15,7 @@ class Limits:
     memory_bytes: int = 4 << 30
     """Address space that a worker may use; the library alone takes 0.3 GB, and each launch about twelve times its size.
 
-    The kernel gives it twice as much and no more: what the library finds no memory for it leaves out without a word, so
-    that a worker which was anywhere near the end is not believed.
+    The kernel gives it twice as much and no more (see `was_short_of_memory`).
     """
     cpu_s: int = 600
     """Time on a core, of each worker."""
@@ -36,9 +35,12 @@ class Limits:
 
 
 def _lower(limit: int, most: int, grace: int = 0) -> None:
-    _, hard = resource.getrlimit(limit)
-    soft, hard = (most, most + grace) if hard == resource.RLIM_INFINITY else (min(most, hard), min(most + grace, hard))
-    resource.setrlimit(limit, (soft, hard))
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (_lesser(soft, most), _lesser(hard, most + grace)))
+
+
+def _lesser(limit: int, most: int) -> int:
+    return most if limit == resource.RLIM_INFINITY else min(limit, most)
 
 
 def end_with_parent() -> None:
@@ -46,10 +48,14 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def peak_address_bytes() -> int:
-    """The most address space that this process has had."""
+def was_short_of_memory() -> bool:
+    """Whether this process has ever had more than half of the address space that it is allowed.
+
+    What the library finds no memory for it leaves out without a word: whoever came anywhere near the end is not believed.
+    """
     with open("/proc/self/status", encoding="ascii") as file:
-        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmPeak:"))
+        peak_bytes = next(1024 * int(line.split()[1]) for line in file if line.startswith("VmPeak:"))
+    return peak_bytes > resource.getrlimit(resource.RLIMIT_AS)[0] // 2
 
 
 def resident_bytes() -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from diag.ingest.ncu_official.frames import End, Failure, SourceFile, write
-from diag.ingest.ncu_official.limits import Limits, end_with_parent, peak_address_bytes, resident_bytes
+from diag.ingest.ncu_official.limits import Limits, end_with_parent, resident_bytes, was_short_of_memory
 
 REPORT = "/proc/self/fd/0"
 """The open file and not its name, which the library might not take: it may hold bytes that are no text."""
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     answer = Answer()
     try:
         end = _read(answer, int(arguments[1]), limits.growth_bytes)
-        if peak_address_bytes() > limits.memory_bytes:
+        if was_short_of_memory():
             raise MemoryError
         answer(end)
     except MemoryError:

@@ -15,6 +15,7 @@ import pytest
 
 from diag.errors import InputError, StorageError, ToolMissing
 from diag.ingest.launch_records import (
+    FocusMetric,
     Instance,
     Instruction,
     LaunchRecord,
@@ -206,7 +207,9 @@ def test_frames_are_what_was_written() -> None:
         grid=(1, 2, 3),
         metrics=[Metric("inst_executed", "inst", (1 << 64) - 1, [Instance(16, 2.0), Instance("FADD", None)])],
         ranges=[OpenRange(0, "push", "", "step")],
-        rules=[RuleResult("Bottleneck", None, None, "ok", None, "é", 12.5, "local")],
+        rules=[
+            RuleResult("Bottleneck", None, None, "ok", None, "é", 12.5, "local", [FocusMetric("a", None, "high", "b")])
+        ],
         instructions=[Instruction(16, "FADD R1, R2, R3", "a.cu", 7)],
     )
     file = io.BytesIO()
