@@ -13,10 +13,8 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 @dataclass(frozen=True)
 class Limits:
     memory_bytes: int = 4 << 30
-    """Address space that a worker may use; the library alone takes 0.3 GB, and each launch about twelve times its size.
-
-    The kernel gives it twice as much and no more (see `was_short_of_memory`).
-    """
+    """Address space that a worker may use. The library alone takes 0.3 GB, and each launch about twelve times its size.
+    The kernel gives it twice as much and no more, for the reason that `was_short_of_memory` tells."""
     cpu_s: int = 600
     """Time on a core, of each worker."""
     wall_s: float = 1800.0
@@ -27,7 +25,7 @@ class Limits:
     """Once a worker has grown by this, another goes on with the next launch: the library gives no memory back."""
 
     def impose(self) -> None:
-        """Holds this process to them, for good. What it answers is the only file that it can write."""
+        """Holds this process to them, for good."""
         _lower(resource.RLIMIT_AS, 2 * self.memory_bytes)
         _lower(resource.RLIMIT_CPU, self.cpu_s, grace=1)  # between the signal that says why and the one that kills
         _lower(resource.RLIMIT_FSIZE, self.answer_bytes)
@@ -51,7 +49,7 @@ def end_with_parent() -> None:
 def was_short_of_memory() -> bool:
     """Whether this process has ever had more than half of the address space that it is allowed.
 
-    What the library finds no memory for it leaves out without a word: whoever came anywhere near the end is not believed.
+    What the library finds no memory for it leaves out without a word: who came anywhere near the end is not believed.
     """
     with open("/proc/self/status", encoding="ascii") as file:
         peak_bytes = next(1024 * int(line.split()[1]) for line in file if line.startswith("VmPeak:"))

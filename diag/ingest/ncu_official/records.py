@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from diag.ingest.launch_records import Instance, LaunchRecord, Metric, OpenRange, ProfiledDevice, Size, Value
 from diag.ingest.launch_values import integer
-from diag.ingest.ncu_official.code import CodeReader
+from diag.ingest.ncu_official.machine_code import CodeReader
 from diag.ingest.ncu_official.rule_results import RuleReader
 from diag.ingest.ncu_official.texts import text
 

@@ -68,11 +68,28 @@ def test_a_launch_is_told_in_full() -> None:
     )
 
 
+def test_lines_of_source_code_are_told() -> None:
+    _, launches = taken(COURSE)
+    assert [len(launch.instructions) for launch in launches] == [112, 184]
+    first = launches[0].instructions[0]
+    assert (first.address, Path(first.file or "").name, first.line) == (140_022_235_999_488, "main.cu", 3)
+
+
+def test_numbers_of_bytes_are_no_addresses() -> None:
+    """The library has code for any number from 54,912 on, and occupancy is told per bytes of shared memory."""
+    _, (launch,) = taken(FOLDER / "gh200-nuclear-fast.ncu-rep")
+    occupancy = {metric.name: metric for metric in launch.metrics}["launch__occupancy_per_shared_mem_size"]
+    assert 100_352 in {part.key for part in occupancy.instances}
+    assert launch.instructions == []
+
+
 def test_estimated_speedups_are_told() -> None:
     _, (launch,) = taken(FOLDER / "gh200-nuclear-fast.ncu-rep")
     gains = {rule.rule: (round(rule.speedup_pct or 0, 3), rule.speedup_kind) for rule in launch.rules}
     assert gains["TheoreticalOccupancy"] == (62.5, "local")
     assert gains["WorkloadImbalance"] == (21.405, "global")
+    (focus,) = next(rule for rule in launch.rules if rule.rule == "TheoreticalOccupancy").focus
+    assert (focus.metric, focus.value, focus.severity) == ("smsp__maximum_warps_avg_per_active_cycle", 6.0, "high")
 
 
 def test_many_workers_read_what_one_reads() -> None:
