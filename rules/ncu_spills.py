@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 from diag.launches.instructions import instructions
 from diag.launches.kernel import ProfiledKernel
+from diag.launches.machine_code import LocalUse, local_use
 from diag.model import units
 from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
@@ -15,14 +14,17 @@ from diag.rules.finding import Answer, Clear, Evidence
 from diag.rules.thresholds import Limits
 from diag.rules.traffic import cost, value_of, what_is_known
 
+_NEEDS = ("local_instructions", "local_sectors", "local_and_global_sectors")
 
-@kernel_rule("ncu.spills", needs=("local_instructions", "local_part_of_l1"))
+
+@kernel_rule("ncu.spills", needs=_NEEDS)
 def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     """Registers that spill, and arrays that live in local memory.
 
     Asks      What part of the sectors that the L1 caches look up belongs to local memory?
     Decides   part = local sectors / (local + global sectors); fires at `part`, if loads or stores of local memory ran
-              at all: memory that is merely reserved for a stack costs nothing. Whether registers spilled or an array
+              at all: memory that is reserved for a stack (STACK of cuobjdump, local memory per thread) costs nothing
+              until it is touched. Whether registers spilled or an array
               is indexed by what only the running kernel knows is told by the instructions that the compiler marked
               (ncu 2025.1 and later), else by the machine code: spills have a fixed place in the frame ([R1+0x10]),
               elements of arrays an address that is worked out. Without either it stays open. At most that part of the
@@ -32,66 +34,49 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     Do        Spills: let fewer values live at once (smaller tiles, less unrolling), or allow more registers
               (`__launch_bounds__`, `-maxrregcount`) at the price of occupancy. Arrays: index them with what the
               compiler knows (unroll the loop), or keep them in shared memory.
-    Refute    `cuobjdump --dump-resource-usage` shows STACK:0: then it is another kernel's code.
+    Refute    The accesses go and the time stays: then L1 held them and other warps filled the wait.
     """
-    part = kernel.value("local_part_of_l1")
+    sectors = kernel.value("local_and_global_sectors")
+    part = kernel.value("local_sectors") / sectors if sectors else 0.0
     if not kernel.value("local_instructions") or part < limits["part"]:
         yield Clear(kernel_subject(kernel))
         return
-    kind = _kind(kernel)
+    use = _use(kernel)
     bound = cost(kernel, part, limits["limit"], units_at=("l1_throughput", "memory_throughput"), wait="l1_wait")
     yield profiled.finding(
         kernel,
-        title=f"{kernel.launch.short_name} {_TITLES[kind]}: {units.share(part)} of its L1 sectors",
+        title=f"{kernel.launch.short_name} {_TITLES[use]}: {units.share(part)} of its L1 sectors",
         claim=f"{units.share(part)} of the sectors that the L1 caches look up for it are local memory, for "
-        f"{units.quantity(kernel.value('local_instructions'), 'inst')}. {_CLAIMS[kind]}",
+        f"{units.quantity(kernel.value('local_instructions'), 'inst')}. {_CLAIMS[use]}",
         counterfactual=f"Were all of it in registers, at most {units.share(bound.fraction)} of its time: "
         f"{bound.because}.",
         fraction=bound.fraction,
         evidence=[
-            profiled.evidence(kernel, "local_instructions"),
-            profiled.evidence(kernel, "local_part_of_l1"),
-            *what_is_known(kernel, "local_sectors", "local_missed_sectors", "spill_instructions"),
+            *(profiled.evidence(kernel, name) for name in _NEEDS),
+            Evidence("local part", part, "share", "local sectors / (local + global sectors)"),
+            *what_is_known(kernel, "local_missed_sectors", "spill_instructions"),
             *_registers(kernel),
             *what_is_known(kernel, "l1_throughput", "memory_throughput", "l1_wait"),
         ],
-        refute="cuobjdump --dump-resource-usage shows STACK:0 for this kernel.",
-        steps=_STEPS[kind],
+        refute="With more registers or without the array the accesses are gone, and the kernel takes as long.",
+        steps=_STEPS[use],
     )
 
 
-Kind = Literal["spills", "arrays", "either"]
-
-
-def _kind(kernel: ProfiledKernel) -> Kind:
+def _use(kernel: ProfiledKernel) -> LocalUse:
     marked = value_of(kernel, "spill_instructions")
     if marked is not None:
         return "spills" if marked else "arrays"
     ran = instructions(kernel.case, kernel.launch.id, ("inst_executed",))
-    return kind_of([each.sass for each in ran if each.sass and each.counts["inst_executed"]])
+    return local_use([each.sass for each in ran if each.sass and each.counts["inst_executed"]])
 
 
-def kind_of(sass: Sequence[str]) -> Kind:
-    """What the instructions on local memory are for, by how they form their address.
-
-    >>> kind_of(["STL [R1+0x10], R4", "LDL.64 R2, [R1]"]), kind_of(["LDL R2, [R7+0x4]"]), kind_of(["LDG.E R2, [R4.64]"])
-    ('spills', 'arrays', 'either')
-    """
-    addresses = [found.group(1) for text in sass if (found := _LOCAL.search(text))]
-    if not addresses:
-        return "either"
-    return "spills" if all(base == "R1" for base in addresses) else "arrays"
-
-
-_LOCAL = re.compile(r"\b(?:LDL|STL)[.\w]* [^[]*\[(\w+)")
-"""R1 is the stack pointer in the code of every architecture since Kepler."""
-
-_TITLES: dict[Kind, str] = {
+_TITLES: Mapping[LocalUse, str] = {
     "spills": "spills registers",
     "arrays": "keeps arrays in local memory",
     "either": "spills registers or keeps arrays in local memory",
 }
-_CLAIMS: dict[Kind, str] = {
+_CLAIMS: Mapping[LocalUse, str] = {
     "spills": "They save and restore registers.",
     "arrays": "They reach into arrays at places that only the running kernel knows.",
     "either": "Whether they save registers or reach into arrays is not told by what was collected.",
@@ -99,7 +84,7 @@ _CLAIMS: dict[Kind, str] = {
 _FEWER = "Let fewer values live at once: smaller tiles per thread, less unrolling, or recompute what is cheap."
 _MORE = "nvcc -Xptxas -v names the spills; raise the limit of __launch_bounds__ or -maxrregcount and compare the time."
 _STATIC = "Index the array with constants after unrolling, or move it to shared memory."
-_STEPS: dict[Kind, Sequence[str]] = {
+_STEPS: Mapping[LocalUse, Sequence[str]] = {
     "spills": (_MORE, _FEWER),
     "arrays": (_STATIC,),
     "either": ("cuobjdump -sass: LDL and STL at [R1+...] are spills, at other addresses arrays.", _MORE, _STATIC),
