@@ -14,8 +14,12 @@ from diag.rules.thresholds import Limits
 from diag.rules.traffic import cost, value_of, what_is_known
 
 _FOOTPRINT_UNKNOWN = (
-    "how much memory the kernel could reach is not known: neither profiler__replayer_bytes_mem_accessible.avg (ncu "
-    "--replay-mode kernel) nor what it read with empty caches (ncu --cache-control all) was captured"
+    "nothing bounds what the kernel can read: neither profiler__replayer_bytes_mem_accessible.avg (ncu --replay-mode "
+    "kernel) nor traffic with empty caches (ncu --cache-control all) was captured, or it reads memory of other devices"
+)
+_REACH_UNKNOWN = (
+    "profiler__replayer_bytes_mem_accessible.avg was not collected (ncu --replay-mode kernel), so that nothing bounds "
+    "what the kernel can read"
 )
 
 
@@ -100,8 +104,11 @@ def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     again = max(1 - footprint / read, 0.0) if read and footprint is not None else 0.0
     along = max(1 - kernel.value("l2_misses_of_reads") / read, 0.0) if read else 0.0
     excess = max(again, along)
-    if kernel.value("dram_throughput") < 100 * limits["busy"] or excess < limits["excess"]:
+    if kernel.value("dram_throughput") < 100 * limits["busy"] or (footprint is not None and excess < limits["excess"]):
         yield Clear(kernel_subject(kernel))
+        return
+    if excess < limits["excess"]:
+        yield CannotTell(kernel_subject(kernel), _REACH_UNKNOWN)
         return
     was = "was read before" if again >= along else "came along with what was asked for"
     bound = cost(kernel, excess, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
@@ -141,7 +148,12 @@ class _Footprint:
 
 
 def _footprint(kernel: ProfiledKernel) -> _Footprint | None:
-    """The smaller of what was allocated and of what came into empty caches; None where neither is known."""
+    """The smaller of what was allocated and of what came into empty caches; None where neither is known.
+
+    Memory of the host or of another GPU is counted in neither.
+    """
+    if value_of(kernel, "host_bytes") or value_of(kernel, "peer_bytes"):
+        return None
     bounds: list[tuple[str, Confidence]] = [("accessible_memory", "high")]
     if kernel.launch.cache_control != "none":
         bounds.append(("cold_footprint", "high" if kernel.launch.cache_control == "all" else "medium"))

@@ -75,7 +75,7 @@ class _Counts:
                 formula = f"1 - {IDEAL} / {SECTORS} over the instructions whose {KIND} is {kind}"
                 yield Evidence(f"excess of {name}", part.excess, "share", formula, sql)
         yield from _of_the_worst(kernel, self)
-        yield from what_is_known(kernel, "load_sectors_per_request", "store_sectors_per_request", "bytes_per_lane")
+        yield from what_is_known(kernel, *_PER_REQUEST)
 
 
 def _total(instructions: Sequence[Instruction], metric: str) -> float:
@@ -127,6 +127,12 @@ def _excess_sectors(instruction: Instruction) -> float:
     return max(instruction.counts.get(SECTORS, 0) - instruction.counts.get(IDEAL, 0), 0)
 
 
+_PER_REQUEST = (
+    "load_sectors_per_request",
+    "store_sectors_per_request",
+    "bytes_per_lane",
+    "l2_read_sectors_per_request",
+)
 _PER_INSTRUCTION = (
     "SELECT printf('0x%x', i.key) AS address, m.name, i.value FROM launch_instance i JOIN metric m ON m.id = "
     f"i.metric_id WHERE i.launch_id = {{launch:d}} AND m.name IN ('{SECTORS}', '{IDEAL}', '{REQUESTS}', '{LANES}', "

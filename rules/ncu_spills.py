@@ -24,12 +24,11 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     Asks      What part of the sectors that the L1 caches look up belongs to local memory?
     Decides   part = local sectors / (local + global sectors); fires at `part`, if loads or stores of local memory ran
               at all: memory that is reserved for a stack (STACK of cuobjdump, local memory per thread) costs nothing
-              until it is touched. Whether registers spilled or an array
-              is indexed by what only the running kernel knows is told by the instructions that the compiler marked
-              (ncu 2025.1 and later), else by the machine code: spills have a fixed place in the frame ([R1+0x10]),
-              elements of arrays an address that is worked out. Without either it stays open. At most that part of the
-              time can be won if a memory unit is at `limit` of its peak, else that part of the larger of how busy it is
-              and how long warps wait for it.
+              until it is touched. Whether registers spilled or an array is indexed at run time is told by the
+              instructions that the compiler marked (ncu 2025.1 and later), else by the machine code: spills have a
+              fixed place in the frame ([R1+0x10]), elements of arrays an address that is worked out. Without either it
+              stays open. At most that part of the time can be won if a memory unit is at `limit` of its peak, else that
+              part of the larger of how busy it is and how long warps wait for it.
     Matters   A register costs nothing to read, local memory as much as global: it lies in device memory behind L1.
     Do        Spills: let fewer values live at once (smaller tiles, less unrolling), or allow more registers
               (`__launch_bounds__`, `-maxrregcount`) at the price of occupancy. Arrays: index them with what the

@@ -11,9 +11,6 @@ from diag.model.quantities import Measured, Missing
 from diag.rules import profiled
 from diag.rules.finding import Evidence
 
-SECTOR_BYTES = 32
-"""The smallest part of a cache line that is moved, on every GPU that Nsight Compute knows."""
-
 
 @dataclass(frozen=True)
 class Cost:

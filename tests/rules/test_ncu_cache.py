@@ -107,6 +107,11 @@ def test_what_came_into_warm_caches_does_not(tmp_path: Path) -> None:
     assert isinstance(with_caches("none", SMALL_PART, tmp_path), Clear)  # 432 / (108 * 80) proves nothing
 
 
+def test_memory_beyond_the_device_has_no_bound(ask: Ask) -> None:
+    beyond = {"lts__t_sectors_srcunit_tex_aperture_sysmem_lookup_miss.sum": 5}
+    assert isinstance(ask("ncu.l1_hit_rate", filling(432, {REACH: GB, **beyond}))[0], CannotTell)
+
+
 def test_it_needs_the_number_of_sms(ask: Ask) -> None:
     report = filling(432, {REACH: GB})
     (answer,) = ask("ncu.l1_hit_rate", NcuReport(report.launches, device=None, attributes={}))
@@ -144,3 +149,10 @@ def test_below_the_limit_the_excess_costs_its_part_of_the_busy_time(ask: Ask) ->
 def test_a_kernel_that_streams_is_clear_whatever_its_hit_rate(ask: Ask) -> None:
     report = reading(2, {REACH: 3 * GB, "lts__t_sector_hit_rate.pct": 0.0})
     assert isinstance(ask("ncu.dram_traffic", report)[0], Clear)
+
+
+def test_without_the_memory_within_reach_nothing_is_clear(ask: Ask) -> None:
+    (answer,) = ask("ncu.dram_traffic", reading(2, {}))
+    assert isinstance(answer, CannotTell)
+    assert "profiler__replayer_bytes_mem_accessible.avg" in answer.because
+    assert isinstance(ask("ncu.dram_traffic", reading(2, {}, dram=20.0))[0], Clear)

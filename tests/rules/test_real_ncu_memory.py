@@ -68,6 +68,9 @@ def test_14launches_loads_are_uncoalesced() -> None:
     )
     # l1tex: 138,282,007,527 sectors of loads in 45,284,943,522 requests.
     assert found["Sectors per request of global loads"] == pytest.approx(138_282_007_527 / 45_284_943_522)  # 3.05
+    # lts: 22,907,428,567 sectors of reads in 16,658,761,953 requests: 1.4 of the 4 in a cache line.
+    per_line = found["Sectors per request of L1 to the L2 cache, of the 4 in a cache line"]
+    assert per_line == pytest.approx(22_907_428_567 / 16_658_761_953)
     # L1 is at 36.2 % of its peak. Warps wait 14.318384 + 0.000031 of 24.458063 cycles: 58.5 %. The 14 launches take
     # 40,795,683,136 ns.
     wait = (14.318383948784478 + 0.00003055558823176196) / 24.458062543209554
