@@ -86,7 +86,7 @@ def test_the_licence_and_python_version(project: dict[str, Any]) -> None:
 
 def test_the_core_asks_for_neither_torch_nor_a_gpu_library(project: dict[str, Any]) -> None:
     core = {requirement.partition(">=")[0] for requirement in project["dependencies"]}
-    assert not core & {"torch", "triton", "nvidia-ml-py", "py-spy"}
+    assert not core & {"torch", "triton", "nvidia-ml-py", "py-spy", "ncu-report"}
 
 
 def test_the_constraints_are_exact_and_of_known_packages(project: dict[str, Any]) -> None:

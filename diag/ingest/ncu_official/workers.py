@@ -132,5 +132,5 @@ class Workers:
         if status == -signal.SIGXCPU:
             return f"took more than {self.limits.cpu_s} s of a processor"
         if status < 0:
-            return f"was ended by {signal.Signals(-status).name}"
+            return f"was ended by signal {-status} ({signal.strsignal(-status)})"
         return f"ended with status {status}" if status else None

@@ -73,9 +73,9 @@ answer = BytesIO()
 """
 
 MISBEHAVING = {
-    "a segmentation fault": (end_by(signal.SIGSEGV), QUICK, "was ended by SIGSEGV"),
-    "an abort": ("import os\nos.abort()", QUICK, "was ended by SIGABRT"),
-    "killed": (end_by(signal.SIGKILL), QUICK, "was ended by SIGKILL"),
+    "a segmentation fault": (end_by(signal.SIGSEGV), QUICK, "was ended by signal 11 (Segmentation fault)"),
+    "an abort": ("import os\nos.abort()", QUICK, "was ended by signal 6 (Aborted)"),
+    "killed": (end_by(signal.SIGKILL), QUICK, "was ended by signal 9 (Killed)"),
     "an exit": ("import sys\nsys.exit(3)", QUICK, "ended with status 3"),
     "an exit as if all were well": ("import os\nos._exit(0)", QUICK, "makes no sense: it has no end"),
     "an exception": ("raise RuntimeError('bad\\n\\x1bfile')", QUICK, "gave up (RuntimeError: bad  file)"),
