@@ -85,13 +85,15 @@ def opened(path: Path) -> Container:
         if file.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path} is not an Nsight Compute report: it does not begin as one.")
         try:
-            version = FileHeader.FromString(_message(file, n_bytes)).version
+            header = FileHeader.FromString(_message(file, n_bytes))
         except (ValueError, DecodeError) as error:
             raise InputError(f"{path} is a damaged Nsight Compute report: {error}. Copy it again.") from error
+        if not header.HasField("version"):
+            raise InputError(f"{path} is a damaged Nsight Compute report: its header says nothing. Copy it again.")
         blocks, is_cut = _blocks(file, n_bytes)
     if not blocks:
         raise InputError(f"{path} is an Nsight Compute report that is cut before its first launch. Copy it again.")
-    return Container(path, version, blocks, is_cut)
+    return Container(path, header.version, blocks, is_cut)
 
 
 def _blocks(file: BinaryIO, n_bytes: int) -> tuple[tuple[Block, ...], bool]:
