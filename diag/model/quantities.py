@@ -11,6 +11,7 @@ import math
 import operator
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,10 +30,11 @@ class Formula:
     tree: Tree
     since: ComputeCapability = (0, 0)
     before: ComputeCapability = (1000, 0)
+    is_for_unknown: bool = True  # False where other devices give the same metrics another meaning
 
     def holds_for(self, capability: ComputeCapability | None) -> bool:
-        """An unknown device may be any: the metrics that are there decide."""
-        return capability is None or self.since <= capability < self.before
+        """An unknown device may be any: the metrics that are there decide, unless they do not tell devices apart."""
+        return self.is_for_unknown if capability is None else self.since <= capability < self.before
 
 
 @dataclass(frozen=True)
@@ -286,11 +288,14 @@ def _binds(tree: Tree) -> int:
 
 @cache
 def quantities() -> Mapping[str, Quantity]:
-    """All quantities by name. Raises ValueError for a formula that cannot be read."""
+    """All quantities by name. Raises ValueError for a formula that cannot be read and for a name that is there twice."""
     folder = resources.files("diag.model.data").joinpath("quantities")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     tables = [tomllib.loads(file.read_text("utf-8")) for file in files]
-    return {name: _quantity(name, entry) for table in tables for name, entry in table.items()}
+    entries = [entry for table in tables for entry in table.items()]
+    if twice := [name for name, count in Counter(name for name, _ in entries).items() if count > 1]:
+        raise ValueError(f"two files have a quantity {', '.join(twice)}")
+    return {name: _quantity(name, entry) for name, entry in entries}
 
 
 def _quantity(name: str, entry: Mapping[str, Any]) -> Quantity:
@@ -304,7 +309,7 @@ def _quantity(name: str, entry: Mapping[str, Any]) -> Quantity:
     )
 
 
-def _formula(entry: str | Mapping[str, str]) -> Formula:
+def _formula(entry: str | Mapping[str, Any]) -> Formula:
     if isinstance(entry, str):
         return Formula(entry, parsed(entry))
     return Formula(
@@ -312,6 +317,7 @@ def _formula(entry: str | Mapping[str, str]) -> Formula:
         parsed(entry["formula"]),
         _capability(entry.get("since", "0.0")),
         _capability(entry.get("before", "1000.0")),
+        entry.get("is_for_unknown", True),
     )
 
 
