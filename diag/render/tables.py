@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from diag.model import units
 from diag.render import phrases
-from diag.rules.report import DeviceRow, KernelRow, Report
+from diag.rules.report import DeviceRow, KernelRow, LaunchRow, Report
+from diag.rules.vendor_rules import Summary, summaries
 
 NOT_CAPTURED = "-"
 
@@ -30,7 +31,15 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [devices(report, top), hardware(report), copies(report, top), kernels(report, top), ranges(report, top)]
+    made = [
+        devices(report, top),
+        hardware(report),
+        copies(report, top),
+        kernels(report, top),
+        profiled(report, top),
+        vendor(report, top),
+    ]
+    made.append(ranges(report, top))
     return [table for table in made if table.rows]
 
 
@@ -205,6 +214,84 @@ def _without_call(name: str) -> str:
         elif character == "(" and depth == 0:
             return name[:at]
     return name
+
+
+def profiled(report: Report, top: int) -> Table:
+    """Kernels as Nsight Compute measured them, in each configuration; those that take most of the run come first."""
+    alike: dict[tuple[object, ...], list[LaunchRow]] = {}
+    for row in report.launches:
+        alike.setdefault((row.source, row.process, row.device, row.name, row.grid, row.block), []).append(row)
+    groups = sorted(alike.values(), key=_weight, reverse=True)
+    has_place = any(rows[0].timeline for rows in groups)
+    rows = [_profiled_row(rows, has_place) for rows in groups[:top]]
+    header = (*(("in the run",) if has_place else ()), "duration", "launches", "SM", "memory", "kernel")
+    return Table(
+        "Kernels that Nsight Compute measured",
+        header,
+        rows,
+        name_column=len(header) - 1,
+        notes=list(_profiled_notes(report, len(groups) - len(rows))),
+        wraps_names=True,
+    )
+
+
+def _weight(rows: Sequence[LaunchRow]) -> tuple[int, float]:
+    place = rows[0].timeline
+    return (place.total_ns if place else 0, sum(row.duration_ns or 0.0 for row in rows))
+
+
+def _profiled_row(rows: Sequence[LaunchRow], has_place: bool) -> list[str]:
+    median = sorted(rows, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(rows) - 1) // 2]
+    place = median.timeline
+    return [
+        *([units.time(place.total_ns) if place else NOT_CAPTURED] if has_place else []),
+        NOT_CAPTURED if median.duration_ns is None else units.time(median.duration_ns),
+        f"{len(rows):,}",
+        _percent(median.sol.sm_pct),
+        _percent(median.sol.memory_pct),
+        f"{median.short_name} {median.configuration}",
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return NOT_CAPTURED if value is None else f"{value:.1f} %"
+
+
+def _profiled_notes(report: Report, hidden: int) -> Iterator[str]:
+    if hidden:
+        yield f"{units.count(hidden, 'more kernel')} (--top shows them)."
+    locked = {row.clocks.is_locked for row in report.launches}
+    flushed = {row.cache_control for row in report.launches}
+    under = [
+        *(["at base clock"] if locked == {True} else ["at the clocks of the moment"] if locked == {False} else []),
+        *(["with caches flushed before each pass"] if flushed == {"all"} else []),
+    ]
+    conditions = f" {' and '.join(under)}" if under else ""
+    yield f"Measured one by one{conditions}: durations are not those of a run. SM, memory: speed of light of each."
+
+
+def vendor(report: Report, top: int) -> Table:
+    """What NVIDIA's own rules said of the launches when they were profiled, beside what ours say."""
+    every = summaries(report)
+    shown = [each for each in every if each.said == "fault"][:top]
+    rows = [
+        [
+            f"{each.count:,}",
+            NOT_CAPTURED if each.speedup_pct is None else f"{each.speedup_pct:.1f} %",
+            f"{each.rule}: {_ours(each)}" if each.rule else "no such rule",
+            each.name,
+        ]
+        for each in shown
+    ]
+    notes = [] if len(shown) == len(every) else [f"Of {len(every)} answers, the faults on most launches."]
+    header = ("launches", "est. speed-up", "ours", "NVIDIA's rule")
+    return Table("Faults by NVIDIA's rules, beside ours", header, rows, 3, notes=notes, wraps_names=True)
+
+
+def _ours(summary: Summary) -> str:
+    if len(summary.ours) == 1:
+        return next(iter(summary.ours))
+    return ", ".join(f"{answer} ({count})" for answer, count in sorted(summary.ours.items()))
 
 
 def ranges(report: Report, top: int) -> Table:
