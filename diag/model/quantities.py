@@ -75,18 +75,22 @@ class Missing:
         return together([self])
 
 
-def together(missing: Sequence[Missing]) -> str:
-    """Why several quantities have no value, in one sentence.
+def together(missing: Sequence[Missing], most: int | None = None) -> str:
+    """Why several quantities have no value, in one sentence that names `most` metrics, or all of them.
 
     >>> together([Missing("a", ("m.sum",), "SpeedOfLight"), Missing("b", ("n.sum",), "Occupancy")])
     'm.sum, n.sum were not collected (ncu --section SpeedOfLight --section Occupancy)'
+    >>> together([Missing("a", ("m.sum", "n.sum", "o.sum"), "SpeedOfLight")], most=1)
+    'm.sum and 2 more were not collected (ncu --section SpeedOfLight)'
     """
     uncollected = [each for each in missing if each.metrics]
     if not uncollected:
         return "; ".join(dict.fromkeys(each.because for each in missing))
     metrics = tuple(dict.fromkeys(metric for each in uncollected for metric in each.metrics))
     were = "was" if len(metrics) == 1 else "were"
-    return f"{', '.join(metrics)} {were} not collected (ncu {_sections([each.section for each in uncollected])})"
+    rest = f" and {len(metrics) - most} more" if most is not None and len(metrics) > most else ""
+    sections = _sections([each.section for each in uncollected])
+    return f"{', '.join(metrics[:most])}{rest} {were} not collected (ncu {sections})"
 
 
 def _sections(named: Sequence[str]) -> str:
@@ -288,7 +292,7 @@ def _binds(tree: Tree) -> int:
 
 @cache
 def quantities() -> Mapping[str, Quantity]:
-    """All quantities by name. Raises ValueError for a formula that cannot be read and for a name that is there twice."""
+    """All quantities by name. Raises ValueError for a formula that cannot be read and for a name used twice."""
     folder = resources.files("diag.model.data").joinpath("quantities")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     tables = [tomllib.loads(file.read_text("utf-8")) for file in files]
