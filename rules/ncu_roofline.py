@@ -77,7 +77,7 @@ def _because(found: Roofline, slack: float) -> str:
         return (
             f"a point lies above its roof ({how}): the ceiling does not hold for this launch, or the counter is wrong"
         )
-    return "neither the work nor the instructions of the launch were counted (ncu --section InstructionStats)"
+    return "it did no work of the kinds that were counted, nor were its instructions (ncu --section InstructionStats)"
 
 
 def _claim(found: Roofline) -> str:
