@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.roofline import Untold, roofline_of
-from diag.model.roofline import Ladder, Position, Rate
+from diag.model.ceilings import Ceiling
+from diag.model.roofline import Ladder, Position
 from diag.rules import profiled
 from diag.rules.report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 from diag.rules.thresholds import Limits
@@ -55,7 +56,7 @@ def roofline_row(kernel: ProfiledKernel, ladder: Ladder) -> RooflineRow | None:
         nearest=roofline.tightest.name,
         limits=[RooflineLimit(limit.name, limit.side, limit.share) for limit in roofline.limits],
         points=[_point(position) for position in roofline.positions],
-        ceilings=[_ceiling(rate) for rate in roofline.rates],
+        ceilings=[_ceiling(each) for each in (*(rate.ceiling for rate in roofline.rates), *roofline.others)],
         uncounted=roofline.uncounted,
     )
 
@@ -71,10 +72,9 @@ def _point(position: Position) -> RooflinePoint:
     )
 
 
-def _ceiling(rate: Rate) -> RooflineCeiling:
-    ceiling = rate.ceiling
+def _ceiling(ceiling: Ceiling) -> RooflineCeiling:
     return RooflineCeiling(
-        name=rate.name,
+        name=ceiling.name,
         side="compute" if ceiling.level is None else "memory",
         per_s=ceiling.per_s,
         unit=ceiling.unit,

@@ -106,7 +106,8 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
     """What the launch that speaks for the kernel did, with the ceilings at its own conditions."""
     traffic = [rate for counted in LEVELS.values() if (rate := _rate(kernel, _chosen(kernel, counted))) is not None]
     counted = {name: _counters(kernel, sets) for name, sets in WORK.items()}
-    done = [each for counters in counted.values() for each in counters if (_value(kernel, each.rate) or 0) > 0]
+    every = [each for counters in counted.values() for each in counters]
+    done = [each for each in every if (_value(kernel, each.rate) or 0) > 0]
     work = [rate for each in done if (rate := _rate(kernel, each)) is not None]
     instructions = _rate(kernel, INSTRUCTIONS)
     is_counted = any(counted.values()) or instructions is not None
@@ -119,6 +120,7 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
         instructions=instructions,
         units=list(_units(kernel)),
         uncounted=[name for name, counters in counted.items() if not counters],
+        others=[peak for each in every if each not in done and (peak := _ceiling(kernel, each)) is not None],
     )
 
 

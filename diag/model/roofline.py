@@ -114,6 +114,9 @@ class Roofline:
     instructions: Rate | None = None
     units: Sequence[Limit] = ()  # how busy the profiler saw units that have no counter here
     uncounted: Sequence[str] = ()  # kinds of work that the report does not count
+    others: Sequence[
+        Ceiling
+    ] = ()  # of work that was not done, or known from elsewhere: for comparison, never for a limit
 
     @property
     def rates(self) -> Sequence[Rate]:
