@@ -12,8 +12,13 @@ from diag.timeline.intervals import Intervals
 
 
 def whole_ns(kernel: ProfiledKernel) -> float | None:
-    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled."""
-    return kernel.place.device.window_ns if kernel.place else kernel.profiled_ns
+    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled.
+
+    None where a duration is not known, and where the window has too few operations for shares.
+    """
+    if kernel.place is None:
+        return kernel.profiled_ns
+    return kernel.place.device.window_ns if kernel.place.device.has_shares else None
 
 
 def total_ns(kernel: ProfiledKernel) -> float | None:
