@@ -7,7 +7,7 @@ datasheets speak of the boost clock, and a run has a clock of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from diag.model import units
 
@@ -34,6 +34,11 @@ class Arithmetic:
     is_sparse: bool = False  # two of four weights are zero by agreement, and count as if they were worked out
 
     @property
+    def unit(self) -> str:
+        """Of a rate of such operations."""
+        return "OP/s" if self.input.startswith("int") else "FLOP/s"
+
+    @property
     def name(self) -> str:
         """
         >>> Arithmetic("fp64", "fp64").name, Arithmetic("fp16", "fp32", is_tensor=True).name
@@ -56,6 +61,29 @@ def usual_accumulator(of: DataType) -> DataType:
     if of == "fp64":
         return "fp64"
     return "int32" if of.startswith("int") else "fp32"
+
+
+def arithmetic(key: str) -> Arithmetic:
+    """What a key of the data files is about: `fp32`, `tensor_fp16`, `tensor_fp16_in_fp16`.
+
+    Raises ValueError for a type that is none.
+
+    >>> arithmetic("fp32").name, arithmetic("tensor_fp16").name, arithmetic("tensor_fp8_in_fp16").name
+    ('FP32', 'FP16 tensor', 'FP8 tensor, summed in FP16')
+    """
+    types, _, accumulator = key.removeprefix("tensor_").partition("_in_")
+    of = _data_type(types)
+    if not key.startswith("tensor_"):
+        return Arithmetic(of, of)
+    return Arithmetic(of, _data_type(accumulator) if accumulator else usual_accumulator(of), is_tensor=True)
+
+
+def _data_type(name: str) -> DataType:
+    types: tuple[DataType, ...] = get_args(DataType)
+    for known in types:
+        if name == known:
+            return known
+    raise ValueError(f"{name!r} is no data type")
 
 
 @dataclass(frozen=True)
