@@ -28,6 +28,10 @@ NEGLIGIBLE_SHARE = 0.01
 1 % of the peak close to none."""
 
 
+LEAST_PER_S = 1.0
+"""Less than one byte or operation per second is none: no point of the picture can stand over it."""
+
+
 @dataclass(frozen=True)
 class Rate:
     """How fast a launch did one thing, and how fast its device could have."""
@@ -147,7 +151,7 @@ class Roofline:
     def positions(self) -> Sequence[Position]:
         """Each kind of work over each level, the levels in order."""
         work = [self.instructions] if self.counts_instructions and self.instructions else self.work
-        return [Position(done, rate) for done in work for rate in self.traffic if rate.per_s > 0]
+        return [Position(done, rate) for done in work for rate in self.traffic if rate.per_s >= LEAST_PER_S]
 
     @property
     def main(self) -> Position | None:

@@ -9,7 +9,7 @@ from itertools import product
 from diag.model import units
 from diag.render.dots import Canvas
 from diag.render.escape import one_line
-from diag.render.layout import columns, wrap
+from diag.render.layout import columns, columns_left_out, wrap
 from diag.render.roofline_chart import Chart, Range, charts, tick_label, ticks
 from diag.render.tables import NOT_CAPTURED, Table
 from diag.rules.report import KernelRoofline, RooflineCeiling
@@ -20,7 +20,7 @@ NARROWEST = 40
 INDENT = "  "
 ROW_TICKS, COLUMN_TICKS = 5, 8
 
-_ASCII = {"│": "|", "┤": "+", "└": "+", "─": "-", "┴": "+"}
+_ASCII = str.maketrans({"│": "|", "┤": "+", "└": "+", "─": "-", "┴": "+", "×": "x", "…": "~"})
 
 
 def roofline_lines(
@@ -31,7 +31,8 @@ def roofline_lines(
     `height` is that of the plot, without titles and tables. Without `braille`, all of a picture is ASCII.
     """
     width = max(width, NARROWEST)
-    return [line for chart in charts(rows) for line in (*_picture(chart, width, height, braille), "")][:-1]
+    lines = [line for chart in charts(rows) for line in (*_picture(chart, width, height, braille), "")][:-1]
+    return lines if braille else [line.translate(_ASCII) for line in lines]
 
 
 def _picture(chart: Chart, width: int, height: int, braille: bool) -> Iterator[str]:
@@ -39,8 +40,11 @@ def _picture(chart: Chart, width: int, height: int, braille: bool) -> Iterator[s
     yield f"{INDENT}{chart.work_unit}/s"
     plot = _Plot(chart, width - AXIS_ROOM - len(INDENT) - 2, height, braille=braille)
     plot.draw()
-    yield from (INDENT + (line if braille else line.translate(str.maketrans(_ASCII))) for line in plot.lines())
-    yield from columns(_table(chart), width, INDENT)
+    yield from (INDENT + line for line in plot.lines())
+    table = _table(chart)
+    yield from columns(table, width, INDENT)
+    if narrow := columns_left_out(table, width, INDENT):
+        yield from wrap(f"Too narrow here for: {', '.join(narrow)}.", width, INDENT)
     for note in _notes(chart):
         yield from wrap(note, width, INDENT)
 
@@ -120,18 +124,17 @@ class _Plot:
         for row, line in enumerate(self.canvas.lines()):
             label = tick_label(at_row[row]) if row in at_row else ""
             yield f"{label:>{AXIS_ROOM}} {'┤' if row in at_row else '│'}{line}".rstrip()
-        at_column = {
+        at_column: Mapping[int, float] = {
             self.canvas.cell(self._across(tick), 0)[0]: tick for tick in ticks(self.chart.intensities, COLUMN_TICKS)
         }
         rule = "".join("┴" if column in at_column else "─" for column in range(self.canvas.width))
         yield f"{'':>{AXIS_ROOM}} └{rule}"
         yield f"{'':>{AXIS_ROOM + 2}}{self._under(at_column)}".rstrip()
+        yield f"{'':>{AXIS_ROOM + 2}}{f'{self.chart.work_unit}/byte':^{self.canvas.width}}".rstrip()
 
     def _under(self, at_column: Mapping[int, float]) -> str:
-        """Labels under their ticks, and the unit at the right end."""
-        unit = f"{self.chart.work_unit}/byte"
+        """Labels under their ticks."""
         line = Canvas(self.canvas.width, 1, braille=False)
-        line.write(self.canvas.width - len(unit), 0, unit)
         for column, tick in at_column.items():
             text = tick_label(tick)
             start = min(max(0, column - len(text) // 2), self.canvas.width - len(text))
@@ -186,7 +189,7 @@ def _notes(chart: Chart) -> Iterator[str]:
         said = ", ".join(
             f"{each.name} {units.quantity(each.per_s, each.unit)}{_at(each.sm_clock_hz)}" for each in chart.published
         )
-        yield f"By the datasheet: {said}."
+        yield f"Datasheets say: {said}."
     if any(not mark.is_main for mark in chart.marks):
         yield "A number stands over the bytes of the level that is nearest to its roof, + over those of the others."
     if chart.left_out:

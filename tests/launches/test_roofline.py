@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +22,16 @@ Found = Callable[..., Roofline | Untold]
 def found(tmp_path: Path) -> Found:
     """The roofline of one launch with some metrics on a device of some compute capability."""
 
-    def measure(*metrics: Mapping[str, float], capability: tuple[int, int] = (8, 0)) -> Roofline | Untold:
+    def measure(
+        *metrics: Mapping[str, float],
+        capability: tuple[int, int] = (8, 0),
+        device: str | None = "NVIDIA A100-PCIE-40GB",
+    ) -> Roofline | Untold:
         major, minor = capability
         attributes = {**A100, "compute_capability_major": major, "compute_capability_minor": minor}
         merged = {name: value for each in (TIME, *metrics) for name, value in each.items()}
-        report = NcuReport.of(merged)
-        with imported(NcuReport(report.launches, attributes=attributes), tmp_path) as case:
+        report = NcuReport(NcuReport.of(merged).launches, device, attributes)
+        with imported(report, tmp_path) as case:
             (kernel,) = profiled_kernels(case, case.sources[0].id)
             return roofline_of(kernel)
 
@@ -35,8 +40,8 @@ def found(tmp_path: Path) -> Found:
 
 @pytest.fixture
 def roofline(found: Found) -> Callable[..., Roofline]:
-    def measure(*metrics: Mapping[str, float], capability: tuple[int, int] = (8, 0)) -> Roofline:
-        made = found(*metrics, capability=capability)
+    def measure(*metrics: Mapping[str, float], **device: Any) -> Roofline:
+        made = found(*metrics, **device)
         assert isinstance(made, Roofline), made
         return made
 
@@ -143,15 +148,53 @@ def test_a_rate_is_never_held_against_the_peak_of_another_counter(roofline: Call
     assert [rate.name for rate in roofline(dram(500), asked, vector("f", add=1)).traffic] == ["DRAM"]
 
 
+FMA_COUNTED = {name: value for name, value in vector("f", fma=10).items() if "peak" not in name}
+
+
 def test_work_without_a_peak_is_not_passed_over(found: Found) -> None:
     """Else the kernel would look as if it did no floating-point work."""
-    counts = {name: value for name, value in vector("f", fma=10).items() if "peak" not in name}
-    made = found(dram(500), counts, instructions(100))
+    made = found(dram(500), FMA_COUNTED, instructions(100), device=None)
     assert isinstance(made, Untold)
     assert made.because == (
         "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained was not collected "
         "(ncu --section SpeedOfLight_RooflineChart)"
     )
+
+
+def test_peaks_that_the_report_lacks_follow_from_the_device_at_the_clock_of_the_launch(
+    roofline: Callable[..., Roofline],
+) -> None:
+    """Per clock, an SM of an A100 does 64 multiply-adds of FP32, issues 4 instructions, and L1 gives 128 bytes."""
+    moved = {"dram__bytes.sum": 500e6, "l1tex__t_bytes.sum.per_second": 4000 * GHZ}
+    made = roofline(moved, FMA_COUNTED, {"smsp__inst_executed.sum": 1e8})
+    assert [(rate.name, rate.ceiling.origin) for rate in made.rates] == [
+        ("DRAM", "datasheet"),
+        ("L1", "derived"),
+        ("FP32", "derived"),
+        ("instructions", "derived"),
+    ]
+    assert [rate.ceiling.per_s for rate in made.rates] == [
+        1_555_000_000_000,
+        128 * 108 * GHZ,
+        2 * 64 * 108 * GHZ,
+        4 * 108 * GHZ,
+    ]
+
+
+def test_without_a_clock_only_what_is_printed_is_known(roofline: Callable[..., Roofline]) -> None:
+    counts = {name.removesuffix(".per_cycle_elapsed"): value * 1e6 for name, value in FMA_COUNTED.items()}
+    made = roofline({"dram__bytes.sum": 500e6, "smsp__cycles_elapsed.avg.per_second": "n/a"}, counts)
+    (fp32,) = made.work
+    assert (fp32.ceiling.origin, fp32.ceiling.per_s, fp32.ceiling.sm_clock_hz) == ("datasheet", 19.5e12, 1_410_000_000)
+
+
+def test_what_is_printed_stands_beside_what_the_report_says(roofline: Callable[..., Roofline]) -> None:
+    made = roofline(dram(500), vector("f", fma=10), vector("d"))
+    assert [(other.name, other.origin) for other in made.others] == [
+        ("FP64", "report"),
+        ("DRAM", "datasheet"),
+        ("FP32", "datasheet"),
+    ]
 
 
 def test_without_work_instructions_are_counted(roofline: Callable[..., Roofline]) -> None:
@@ -173,6 +216,6 @@ def test_what_is_missing_is_named(found: Found) -> None:
 
 
 def test_a_device_whose_counters_could_not_be_read_has_peaks_of_zero(found: Found) -> None:
-    made = found({**dram(500), "dram__bytes.sum.peak_sustained": 0.0}, vector("f"))
+    made = found({**dram(500), "dram__bytes.sum.peak_sustained": 0.0}, vector("f"), device=None)
     assert isinstance(made, Untold)
     assert made.because == "the report gives 0 for its peaks"
