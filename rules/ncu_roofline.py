@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from diag.launches.counters import WORK
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.roofline import Untold, roofline_of
 from diag.model import units
@@ -86,8 +87,16 @@ def _claim(found: Roofline) -> str:
         none = "no work of any precision" if not found.work else "next to no floating-point work"
         sentences.insert(0, f"It does {none}, so that its instructions are what counts.")
     nearest = f"Of all its roofs, {found.tightest.name} is nearest, at {units.share(found.tightest.share)}."
-    unseen = f"Not counted: {', '.join(found.uncounted)}." if found.uncounted else ""
+    unseen = f"Not counted: {', '.join(_together(found.uncounted))}." if found.uncounted else ""
     return " ".join(filter(None, [*sentences, nearest, unseen]))
+
+
+def _together(kinds: Sequence[str]) -> Sequence[str]:
+    """The tensor cores in one word where none of their work is counted."""
+    tensor = [kind for kind in WORK if kind.endswith("tensor")]
+    if not set(tensor) <= set(kinds):
+        return kinds
+    return [*(kind for kind in kinds if kind not in tensor), "work of the tensor cores"]
 
 
 def _standing(at: Position) -> str:
@@ -120,6 +129,10 @@ def _evidence(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
         yield from _rate(kernel, rate)
     for limit in found.limits:
         yield Evidence(f"of the ceiling of {limit.name}", limit.share, "share", "time at the ceiling / time")
+    for other in found.others:
+        if other.origin == "datasheet":
+            clock = f" at {units.quantity(other.sm_clock_hz, 'Hz')}" if other.sm_clock_hz else ""
+            yield Evidence(f"{other.name} by the datasheet{clock}", other.per_s, other.unit, other.source)
     clocks = profiled.clocks(kernel)
     for name, hz in (("sm_clock", clocks.sm_hz), ("memory_clock", clocks.memory_hz)):
         if hz is not None:

@@ -64,6 +64,12 @@ def test_the_position_is_given_with_its_roof_and_its_clocks(ask: Ask) -> None:
     assert found["ceiling of FP32"] == 10_000e9
 
 
+def test_what_the_datasheet_says_is_told_with_its_clock(ask: Ask) -> None:
+    found = figures(only_finding(ask("ncu.roofline", doing(memory=0.3, compute=0.2))))
+    assert found["FP32 by the datasheet at 1.4 GHz"] == 19.5e12
+    assert found["DRAM by the datasheet"] == 1_555_000_000_000
+
+
 def test_the_step_names_the_level_that_is_nearest_to_its_ceiling(ask: Ask) -> None:
     finding = only_finding(ask("ncu.roofline", report(dram(100), l2(2600), l1(3000), vector("f", fma=100))))
     assert finding.title == "stencil is bound by memory: 65.0 % of its nearest roof"
@@ -89,7 +95,7 @@ def test_a_kernel_of_tensor_cores_alone_is_judged_by_them(ask: Ask) -> None:
 def test_work_that_was_not_counted_is_named_and_makes_it_less_sure(ask: Ask) -> None:
     kernel = report(dram(300), vector("f", fma=1000))
     unseen = only_finding(ask("ncu.roofline", kernel))
-    assert "Not counted: FP64, FP16, FP64 tensor" in unseen.claim
+    assert unseen.claim.endswith("Not counted: FP64, FP16, work of the tensor cores.")
     assert unseen.confidence == "medium"
     seen = report(dram(300), vector("f", fma=1000), {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 25.0})
     assert only_finding(ask("ncu.roofline", seen)).confidence == "high"
