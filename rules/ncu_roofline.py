@@ -103,8 +103,9 @@ def _standing(at: Position) -> str:
     """The point, its ridge, and the roof above it."""
     unit, roof = at.work_unit, at.traffic if at.side == "memory" else at.work
     where = "left" if at.side == "memory" else "right"
+    name = at.work.name[:1].upper() + at.work.name[1:]
     return (
-        f"{at.work.name} at {units.quantity(at.work.per_s, f'{unit}/s')} and "
+        f"{name} at {units.quantity(at.work.per_s, f'{unit}/s')} and "
         f"{units.quantity(at.intensity, f'{unit}/byte')} of {at.traffic.name}, {where} of the ridge point at "
         f"{units.quantity(at.ridge_point, f'{unit}/byte')}: the roof above is {roof.name} with "
         f"{units.quantity(at.attainable_per_s, f'{unit}/s')} ({_known_from(roof)})."

@@ -9,7 +9,7 @@ from diag.launches.roofline import Untold, roofline_of
 from diag.model.ceilings import Ceiling
 from diag.model.roofline import Ladder, Position
 from diag.rules import profiled
-from diag.rules.report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
+from diag.rules.roofline_report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 from diag.rules.thresholds import Limits
 
 
@@ -20,22 +20,24 @@ def ladder(limits: Limits) -> Ladder:
 
 def kernel_rooflines(kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[KernelRoofline]:
     """Of the kernels that have one, by their share of the time, then in the order of their reports."""
-    rows = [
-        KernelRoofline(
-            source=kernel.launch.source_id,
-            launch=kernel.launch.label,
-            short_name=kernel.launch.short_name,
-            configuration=kernel.configuration,
-            count=len(kernel.launches),
-            share=profiled.share_of_time(kernel),
-            device_name=kernel.launch.gpu.name,
-            clocks=profiled.clocks(kernel),
-            roofline=row,
-        )
-        for kernel in kernels
-        if (row := roofline_row(kernel, ladder)) is not None
-    ]
+    rows = [_of_kernel(kernel, row) for kernel in kernels if (row := roofline_row(kernel, ladder)) is not None]
     return sorted(rows, key=lambda row: -(row.share or 0.0))
+
+
+def _of_kernel(kernel: ProfiledKernel, row: RooflineRow) -> KernelRoofline:
+    launch, clocks = kernel.launch, profiled.clocks(kernel)
+    return KernelRoofline(
+        source=launch.source_id,
+        launch=launch.label,
+        short_name=launch.short_name,
+        configuration=kernel.configuration,
+        count=len(kernel.launches),
+        share=profiled.share_of_time(kernel),
+        device_name=launch.gpu.name,
+        sm_clock_hz=clocks.sm_hz,
+        memory_clock_hz=clocks.memory_hz,
+        roofline=row,
+    )
 
 
 def roofline_row(kernel: ProfiledKernel, ladder: Ladder) -> RooflineRow | None:

@@ -25,7 +25,7 @@ class Untold:
 
 def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
     """What the launch that speaks for the kernel did, with the ceilings at its own conditions."""
-    traffic = [rate for counted in LEVELS.values() if (rate := _rate(kernel, _chosen(kernel, counted))) is not None]
+    traffic = [rate for counters in LEVELS.values() if (rate := _level(kernel, counters)) is not None]
     counted = {name: _counters(kernel, sets) for name, sets in WORK.items()}
     every = [each for counters in counted.values() for each in counters]
     done = [each for each in every if (_value(kernel, each.rate) or 0) >= LEAST_PER_S]
@@ -45,10 +45,10 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
     )
 
 
-def _chosen(kernel: ProfiledKernel, counted: Sequence[Counted]) -> Counted:
-    """The first counter with both its rate and its peak; without such, the first."""
-    whole = (each for each in counted if all(isinstance(kernel.quantity(n), Measured) for n in (each.rate, each.peak)))
-    return next(whole, counted[0])
+def _level(kernel: ProfiledKernel, counters: Sequence[Counted]) -> Rate | None:
+    """The first counter with a peak in the report; without such, the first with any ceiling."""
+    rates = [rate for each in counters if (rate := _rate(kernel, each)) is not None]
+    return next((rate for rate in rates if rate.ceiling.origin == "report"), rates[0] if rates else None)
 
 
 def _counters(kernel: ProfiledKernel, sets: Sequence[Sequence[Counted]]) -> Sequence[Counted]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from diag.model import units
-from diag.rules.report import KernelRoofline, RooflineCeiling
+from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 MOST_KERNELS = 9
 """Points have one digit. What takes less time than nine others is in the table, not in the picture."""
@@ -47,7 +47,7 @@ class Chart:
         first = self.kernels[0]
         clocks = [
             f"{name} at {units.quantity(hz, 'Hz')}"
-            for name, hz in (("SMs", first.clocks.sm_hz), ("memory", first.clocks.memory_hz))
+            for name, hz in (("SMs", first.sm_clock_hz), ("memory", first.memory_clock_hz))
             if hz is not None
         ]
         what = "Instruction roofline" if self.work_unit == "inst" else "Roofline"

@@ -15,7 +15,7 @@ from diag.render.escape import one_line
 from diag.render.labels import Box, near
 from diag.render.layout import shorten
 from diag.render.roofline_chart import Chart, Mark, charts, tick_label, ticks
-from diag.rules.report import KernelRoofline, RooflineCeiling
+from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 WIDTH = 960
 PLOT = Box(80, 64, 840, 440)  # of a chart whose top left corner is 0, 0

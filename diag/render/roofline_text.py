@@ -12,7 +12,7 @@ from diag.render.escape import one_line
 from diag.render.layout import columns, columns_left_out, wrap
 from diag.render.roofline_chart import Chart, Range, charts, tick_label, ticks
 from diag.render.tables import NOT_CAPTURED, Table
-from diag.rules.report import KernelRoofline, RooflineCeiling
+from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 AXIS_ROOM = 6
 """Cells for the numbers of the upright axis."""

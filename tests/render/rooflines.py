@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from diag.rules.report import Clocks, KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
+from diag.rules.roofline_report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 
 LEVELS: Mapping[str, float] = {"DRAM": 1.5e12, "L2": 4e12, "L1": 10e12}  # bytes/s
 FP32, FP64, ISSUE = 10e12, 5e12, 330e9
@@ -48,7 +48,8 @@ def kernel(
         count=1,
         share=share,
         device_name=device,
-        clocks=Clocks(765e6, 1215e6, True),
+        sm_clock_hz=765e6,
+        memory_clock_hz=1215e6,
         roofline=RooflineRow(
             level=main.level,
             precision=precision,

@@ -80,7 +80,7 @@ def test_a_kernel_of_integers_is_never_at_no_per_cent_of_memory(ask: Ask) -> Non
     finding = only_finding(ask("ncu.roofline", report(dram(100), vector("f"), vector("d"), instructions(280))))
     assert finding.title == "stencil is bound by compute: 70.0 % of its nearest roof"
     assert finding.claim.startswith(
-        "It does no work of any precision, so that its instructions are what counts. instructions at 280.0 Ginst/s and "
+        "It does no work of any precision, so that its instructions are what counts. Instructions at 280.0 Ginst/s and "
         "2.8 inst/byte of DRAM"
     )
 
