@@ -145,7 +145,8 @@ class Roofline:
     @property
     def counts_instructions(self) -> bool:
         """Whether the launch belongs under the instruction roofline: it does next to no work of any precision."""
-        return self.instructions is not None and all(rate.share < NEGLIGIBLE_SHARE for rate in self.work)
+        executed = self.instructions.per_s if self.instructions else 0.0
+        return executed >= LEAST_PER_S and all(rate.share < NEGLIGIBLE_SHARE for rate in self.work)
 
     @property
     def positions(self) -> Sequence[Position]:

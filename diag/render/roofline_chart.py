@@ -145,9 +145,11 @@ def ticks(of: Range, most: int) -> list[float]:
 
 def tick_label(value: float) -> str:
     """
-    >>> [tick_label(value) for value in (0.01, 0.5, 20, 1e3, 2e9, 1e12, 1e16)]
-    ['0.01', '0.5', '20', '1k', '2G', '1T', '10P']
+    >>> [tick_label(value) for value in (0.01, 0.5, 20, 1e3, 2e9, 1e12, 1e16, 1e20)]
+    ['0.01', '0.5', '20', '1k', '2G', '1T', '10P', '1e+20']
     """
+    if value >= 1e18:
+        return f"{value:.0e}"
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor:
             return f"{value / factor:g}{prefix}"
