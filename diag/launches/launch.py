@@ -50,6 +50,11 @@ class Launch:
     def threads_per_block(self) -> int | None:
         return _product(self.block)
 
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster; 1 without."""
+        return _product(self.cluster) or 1
+
 
 def _product(size: Size | None) -> int | None:
     return None if size is None else size[0] * size[1] * size[2]
