@@ -45,7 +45,7 @@ def bank_conflicts(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         claim=f"On average {ways:.1f} wavefronts stand where one would do.{_blame(kernel)}",
         counterfactual=f"Without conflicts, at most {units.share(bound.fraction)} of its time: {bound.because}.",
         fraction=bound.fraction,
-        confidence="high" if IDEAL in kernel.metrics else "medium",
+        confidence="high" if kernel.metrics.get(IDEAL) is not None else "medium",
         evidence=[
             profiled.evidence(kernel, "shared_wavefronts"),
             profiled.evidence(kernel, "bank_conflicts"),
