@@ -32,6 +32,7 @@ SUBJECTS = (
     "steps", "host", "samples", "locks", "cores", "upkeep",
     "ncu_speed_of_light",
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
+    "ncu_occupancy", "ncu_grid",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

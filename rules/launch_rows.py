@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from diag.launches.kernel import Place, ProfiledKernel
+from diag.launches.occupancy import Untold, occupancy_of
 from diag.model.quantities import Measured
-from diag.rules.report import Clocks, InTimeline, LaunchRow, SpeedOfLight, VendorRule
+from diag.rules.report import Clocks, InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, VendorRule
 from diag.store.case import Case
 
 
@@ -69,6 +71,7 @@ def _row(
         passes=launch.passes,
         ranges=[each["name"] for each in ranges],
         sol=SpeedOfLight(*(_value(kernel, name) for name in ("sm_throughput", "memory_throughput", "dram_throughput"))),
+        occupancy=_occupancy(kernel),
         vendor_rules=[VendorRule(**rule) for rule in rules],
         timeline=None if place is None else _in_timeline(place),
     )
@@ -77,6 +80,19 @@ def _row(
 def _value(kernel: ProfiledKernel, name: str) -> float | None:
     found = kernel.quantity(name)
     return found.value if isinstance(found, Measured) else None
+
+
+def _occupancy(kernel: ProfiledKernel) -> LaunchOccupancyRow | None:
+    told = occupancy_of(kernel)
+    if isinstance(told, Untold):
+        return None
+    return LaunchOccupancyRow(
+        theoretical_pct=told.theoretical.theoretical_pct,
+        achieved_pct=_value(kernel, "achieved_occupancy"),
+        limits=asdict(told.theoretical.limits),
+        limiters=told.theoretical.limiters,
+        waves=told.waves,
+    )
 
 
 def _in_timeline(place: Place) -> InTimeline:
