@@ -63,7 +63,7 @@ class Loss:
 def _losses(kernel: ProfiledKernel, told: LaunchOccupancy | Untold, limits: Limits) -> Iterator[Loss | str]:
     """What the launch loses, or why that is not known."""
     blocks, threads = kernel.launch.blocks, kernel.launch.threads_per_block
-    if blocks is None or threads is None:
+    if not blocks or not threads or min(blocks, threads) < 0:
         yield "the sizes of grid and block are not in the report"
         return
     if threads % WARP_THREADS:

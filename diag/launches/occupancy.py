@@ -96,8 +96,8 @@ LAST_WITHOUT_CARVE_OUT = (2021, 2)
 
 def _tool_version(kernel: ProfiledKernel) -> tuple[int, int] | None:
     """Year and number of the version that wrote the report."""
-    source = next(source for source in kernel.case.sources if source.id == kernel.launch.source_id)
-    match = re.match(r"(\d{4})\.(\d+)", source.tool_version or "")
+    version = kernel.case.source(kernel.launch.source_id).tool_version or ""
+    match = re.match(r"(\d{4})\.(\d{1,4})", version)
     return (int(match[1]), int(match[2])) if match else None
 
 

@@ -104,6 +104,13 @@ def test_of_an_unknown_device_only_threads_are_judged(ask: Ask) -> None:
     assert only_finding(ask("ncu.waves", unknown(48))).recoverable_ns == 250_000
 
 
+@pytest.mark.parametrize(("blocks", "threads"), [(0, 256), (864, 0)])
+def test_sizes_that_cannot_be_are_none(blocks: int, threads: int, ask: Ask) -> None:
+    (answer,) = ask("ncu.waves", profile(blocks, threads))
+    assert isinstance(answer, CannotTell)
+    assert answer.because == "the sizes of grid and block are not in the report"
+
+
 H100 = {"compute_capability_major": 9, "compute_capability_minor": 0, "multiprocessor_count": 132}
 
 
