@@ -10,7 +10,7 @@ import numpy as np
 
 from diag.model import units
 from diag.model.datasheets import times_fp32
-from diag.model.hardware import ComputeCapability, Gpu, Product, sm_limits
+from diag.model.hardware import ComputeCapability, Gpu, sm_limits
 from diag.rules import families, kernel_profiler, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
