@@ -30,7 +30,8 @@ SUBJECTS = (
     "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
-    "ncu_speed_of_light",
+    "ncu_speed_of_light", "ncu_issue_slots", "ncu_stalls", "ncu_divergence",
+    "ncu_pipes", "ncu_tensor_cores", "ncu_fused", "ncu_fp64", "ncu_imbalance", "ncu_conditions",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -92,6 +92,17 @@ def evidence(kernel: ProfiledKernel, name: str, label: str | None = None) -> Evi
 _WHOLE = ("ns", "bytes", "count")
 
 
+def sm_count(kernel: ProfiledKernel) -> int | None:
+    """As the report says, else as the device is known for."""
+    counted = kernel.quantity("device_sms")
+    return int(counted.value) if isinstance(counted, Measured) else kernel.launch.gpu.sm_count
+
+
+def known(kernel: ProfiledKernel, *names: str) -> list[Evidence]:
+    """Those of some quantities that were measured: what a rule does not need, but shows where it is there."""
+    return [evidence(kernel, name) for name in names if isinstance(kernel.quantity(name), Measured)]
+
+
 def metrics_sql(kernel: ProfiledKernel, measured: Measured) -> str:
     """The metrics of the launch that speaks for the kernel. Their names come from formulas, never from an input."""
     names = ", ".join(f"'{metric}'" for metric in measured.metrics)
