@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
@@ -11,19 +10,8 @@ from diag.model.quantities import Measured
 from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence
+from diag.rules.measurement import Condition, duration, samples, steadiness, values
 from diag.rules.thresholds import Limits
-
-STEADY_NS = 20_000
-"""Longer kernels reach a steady state (Nsight Compute, Kernel Profiling Guide, Range and Precision)."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something that a reader of the figures must know."""
-
-    says: str
-    evidence: Evidence
-    step: str
 
 
 @kernel_rule("ncu.conditions")
@@ -35,9 +23,10 @@ def conditions(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               `slow` of the device's highest (ncu locks the SMs to their base clock unless told otherwise); a locked
               clock whose launches still differ by `spread`, so that passes did not do the same; caches that were
               flushed before each pass (ncu's default); replay of the application or of a range; a launch shorter than
-              20 µs, which does not reach a steady state; a launch without values; warp samples that are missing or
-              lost. Clear when clocks, caches and replay are known and none of it holds. Reports seldom say how caches
-              were controlled: cannot tell then, unless another condition holds.
+              20 µs, which does not reach a steady state; a launch without values; warp samples that are missing,
+              lost, or fewer than `coverage` of one per SM and interval. Clear when clocks, caches and replay are
+              known and none of it holds. Reports seldom say how caches were controlled: cannot tell then, unless
+              another condition holds.
     Matters   Durations and rates of a locked clock are not those of the run, hit rates of flushed caches are not
               those after the kernel before. Shares of peaks hold at any clock, but for memory beside the SMs.
     Do        To measure as in the run: `ncu --clock-control none --cache-control none`, the device warmed up. To
@@ -46,7 +35,7 @@ def conditions(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     """
     found = [
         condition
-        for conditions_of in (_values, _duration, _clocks, _spread, _caches, _replay, _samples)
+        for conditions_of in (values, duration, _clocks, steadiness, _caches, _replay, samples)
         for condition in conditions_of(kernel, limits)
     ]
     if found:
@@ -79,27 +68,6 @@ def _clocks(kernel: ProfiledKernel, limits: Limits) -> Iterator[Condition]:
             yield Condition(f"{what} ran at {rates}{locked}", profiled.evidence(kernel, clock), AS_IN_THE_RUN)
 
 
-def _spread(kernel: ProfiledKernel, limits: Limits) -> Iterator[Condition]:
-    """Locked clocks that seem to change: cycles and durations come from passes that did not do the same."""
-    clock = kernel.quantity("sm_clock")
-    if not kernel.launch.is_clock_locked or not isinstance(clock, Measured):
-        return
-    ids = ", ".join(str(launch.id) for launch in kernel.launches)
-    sql = _OVER_LAUNCHES.format(metric=clock.metrics[0], ids=ids)
-    least, most = kernel.case.db.execute(sql).fetchone()
-    if least < (1 - limits["spread"]) * most:
-        rates = f"{units.quantity(least, 'Hz')} to {units.quantity(most, 'Hz')}"
-        says = f"its {len(kernel.launches)} launches seem to run at {rates}, though the clock was locked: passes differ"
-        evidence = Evidence("lowest clock of its launches", least, "Hz", f"least {clock.formula} of them", sql)
-        yield Condition(says, evidence, "Collect fewer metrics at once, or make the work of all launches the same")
-
-
-_OVER_LAUNCHES = """
-    SELECT min(v.value), max(v.value) FROM launch_metric v JOIN metric m ON m.id = v.metric_id
-     WHERE m.name = '{metric}' AND typeof(v.value) IN ('integer', 'real') AND v.launch_id IN ({ids})
-"""
-
-
 def _caches(kernel: ProfiledKernel, _: Limits) -> Iterator[Condition]:
     if kernel.launch.cache_control == "all":
         says = "caches were flushed before each pass: hit rates are those of cold caches"
@@ -117,42 +85,6 @@ def _replay(kernel: ProfiledKernel, _: Limits) -> Iterator[Condition]:
 def _stated(kernel: ProfiledKernel, label: str, value: str) -> Evidence:
     sql = f"SELECT is_clock_locked, cache_control, replay, passes FROM launch WHERE id = {kernel.launch.id:d}"
     return Evidence(label, value, "text", "as the report states it", sql)
-
-
-def _duration(kernel: ProfiledKernel, _: Limits) -> Iterator[Condition]:
-    duration = kernel.quantity("duration")
-    if isinstance(duration, Measured) and duration.value < STEADY_NS:
-        says = f"the launch takes {units.time(duration.value)}, too short for a steady state: ratios are rough"
-        step = "Measure a launch with more work, or fewer metrics at once"
-        yield Condition(says, profiled.evidence(kernel, "duration"), step)
-
-
-def _values(kernel: ProfiledKernel, _: Limits) -> Iterator[Condition]:
-    """Whether the launch was measured at all: most counters have no value in one that failed or was cut off."""
-    sql = _VALUES.format(launch_id=kernel.launch.id)
-    without, counters = kernel.case.db.execute(sql).fetchone()
-    if 2 * without > counters:
-        says = f"the launch was not measured: {without:,} of its {counters:,} counters have no value"
-        step = "See whether the kernel runs to its end: compute-sanitizer, or ncu with fewer metrics"
-        formula = f"of {counters:,} counters, whose names end in .sum, .avg and the like"
-        yield Condition(says, Evidence("counters without a value", without, "count", formula, sql), step)
-
-
-_VALUES = """
-    SELECT count(*) FILTER (WHERE v.value IS NULL) AS without, count(*) AS counters
-      FROM launch_metric v JOIN metric m ON m.id = v.metric_id
-     WHERE v.launch_id = {launch_id:d} AND m.name LIKE '%.%' AND m.name NOT LIKE 'breakdown:%'
-"""
-
-
-def _samples(kernel: ProfiledKernel, _: Limits) -> Iterator[Condition]:
-    samples, dropped = kernel.quantity("warp_samples"), kernel.quantity("dropped_samples")
-    if isinstance(samples, Measured) and samples.value == 0:
-        step = "Sample more often: ncu --sampling-interval 0"
-        yield Condition("no warp was sampled", profiled.evidence(kernel, "warp_samples"), step)
-    if isinstance(dropped, Measured) and dropped.value > 0:
-        step = "A larger buffer: ncu --sampling-buffer-size"
-        yield Condition("warp samples were lost", profiled.evidence(kernel, "dropped_samples"), step)
 
 
 def _unknown(kernel: ProfiledKernel) -> list[str]:

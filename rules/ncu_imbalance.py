@@ -11,7 +11,7 @@ from diag.model.quantities import Measured
 from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear
-from diag.rules.ncu_conditions import STEADY_NS
+from diag.rules.measurement import STEADY_NS
 from diag.rules.thresholds import Limits
 
 

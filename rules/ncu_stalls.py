@@ -56,11 +56,12 @@ def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     yield profiled.finding(
         kernel,
         title=f"Warps of {kernel.launch.short_name} wait for {units.share(share)} of their time: {stall_class.title}",
-        claim=f"{units.share(share)} of {_WHOLE[waits[0].share_of]} goes to waiting for {stall_class.waits_for}, most of "
-        f"it {waits[0].reason} ({units.share(waits[0].share)}). A scheduler issues in {units.share(busy)} of its cycles."
-        + (f" Most often the wait is at {hottest[0].place}." if hottest else ""),
+        claim=f"{units.share(share)} of {_WHOLE[waits[0].share_of]} goes to waiting for {stall_class.waits_for}, most "
+        f"to {waits[0].reason} ({units.share(waits[0].share)}). A scheduler issues in {units.share(busy)} of its "
+        "cycles." + (f" Most often the wait is at {hottest[0].place}." if hottest else ""),
         counterfactual="As if these waits took no time; a scheduler issues once per cycle at most.",
         fraction=min(share, 1 - busy),
+        confidence="high" if waits[0].share_of == "latency" else "medium",
         evidence=[
             *(_stall(kernel, stall) for stall in waits if stall.share >= SHOWN),
             profiled.evidence(kernel, "issue_slots_busy", "issue slots busy"),
