@@ -14,10 +14,13 @@ import numpy as np
 
 from diag.errors import UsageError
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
+from diag.launches.placement import place_all
 from diag.model import units
 from diag.model.near import did_you_mean, near
 from diag.rules import engine, tables, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
+from diag.rules.launch_rows import launch_rows
+from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
@@ -42,9 +45,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
     traces = _traces(case, options)
-    kernels = [
-        kernel for source in case.sources if not source.has_timeline for kernel in profiled_kernels(case, source.id)
-    ]
+    kernels = _profiled(case, traces)
     answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
@@ -56,6 +57,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
         kernels=_kernels(traces),
+        operators=operator_rows(traces),
+        launches=launch_rows(case, kernels),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -64,6 +67,14 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         part=_part(traces, options),
         changed_thresholds=_changed(limits),
     )
+
+
+def _profiled(case: Case, traces: Sequence[Trace]) -> list[ProfiledKernel]:
+    """The kernels of all profiles, each with its place in the timelines."""
+    profiles = [profiled_kernels(case, source.id) for source in case.sources if not source.has_timeline]
+    for kernels in profiles:
+        place_all(kernels, traces)
+    return [kernel for kernels in profiles for kernel in kernels]
 
 
 def _about_traces(traces: Sequence[Trace], limits: Mapping[str, Limits]) -> Iterator[Answer]:
@@ -104,7 +115,11 @@ def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
     by_device: defaultdict[tuple[int, int | None, int | None], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_device[_device_of(finding)].append(finding)
-    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and a.extent & b.extent] for a in findings}
+    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and _overlap(a, b)] for a in findings}
+
+
+def _overlap(a: Finding, b: Finding) -> bool:
+    return bool(a.extent & b.extent) or a.subject.same_kernel(b.subject)
 
 
 def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:

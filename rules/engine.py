@@ -32,6 +32,7 @@ SUBJECTS = (
     "steps", "host", "samples", "locks", "cores", "upkeep",
     "ncu_speed_of_light", "ncu_issue_slots", "ncu_stalls", "ncu_divergence",
     "ncu_pipes", "ncu_tensor_cores", "ncu_fused", "ncu_fp64", "ncu_imbalance", "ncu_conditions",
+    "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -207,9 +208,9 @@ def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
 
 def kernel_subject(kernel: ProfiledKernel) -> Subject:
     """The kernel on its device in the timeline where it has a place in one, else as it was profiled."""
-    if kernel.place is not None:
-        return subject_of(kernel.place.device, kernel=kernel.launch.name)
     launch = kernel.launch
+    if kernel.place is not None:
+        return replace(subject_of(kernel.place.device, kernel=launch.name), configuration=kernel.configuration)
     return Subject(
         source=launch.source_id,
         process=launch.pid,

@@ -33,12 +33,17 @@ class Subject:
     stream: int | None = None
     range: str | None = None
     kernel: str | None = None
-    configuration: str | None = None  # grid and block, where a kernel was profiled in several
+    configuration: str | None = None  # grid and block of a kernel that Nsight Compute measured
     ranks: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None  # ns on the source's clock
 
     def same_device(self, other: Subject) -> bool:
         return (self.source, self.process, self.device) == (other.source, other.process, other.device)
+
+    def same_kernel(self, other: Subject) -> bool:
+        """Whether both speak of one kernel in one configuration, as it was profiled."""
+        mine, others = (self.kernel, self.configuration), (other.kernel, other.configuration)
+        return self.configuration is not None and mine == others and self.same_device(other)
 
     def present(self) -> dict[str, object]:
         """Only the fields that apply, as the report contract wants them."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil
 
-from diag.launches.divergence import DivergentBranch, divergent_branches, divergent_sql, lanes_filled
+from diag.launches.instructions import Instruction, instructions
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
 from diag.model.hardware import WARP_THREADS
@@ -35,7 +36,7 @@ def divergence(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     if min(executed, working) >= limits["lanes"] * WARP_THREADS:
         yield Clear(kernel_subject(kernel))
         return
-    branches = [branch for branch in divergent_branches(kernel, HOTTEST) if branch.share >= SHOWN]
+    branches = _branches(kernel)
     memory = kernel.value("memory_throughput")
     yield profiled.finding(
         kernel,
@@ -49,13 +50,14 @@ def divergence(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
             profiled.evidence(kernel, "threads_not_predicated_off", "of them not predicated off"),
             profiled.evidence(kernel, "memory_throughput", "memory system"),
             *profiled.known(kernel, "uniform_branches", "branch_instructions"),
-            *(_evidence(kernel, branch) for branch in branches),
+            *(_evidence(kernel, branch, share) for branch, share in branches),
         ],
         refute="With work sorted so that the threads of a warp agree, the kernel takes as long.",
         steps=_steps(kernel, found_code=bool(branches)),
     )
 
 
+PARTED = "smsp__branch_targets_threads_divergent"
 HOTTEST = 3
 """Branches that are shown, if they have a hundredth of all partings."""
 SHOWN = 0.01
@@ -63,21 +65,36 @@ SHOWN = 0.01
 
 def _blocks(kernel: ProfiledKernel) -> str:
     threads = kernel.launch.threads_per_block
-    filled = lanes_filled(threads) if threads else 1.0
-    return "" if filled == 1 else f" Blocks of {threads} threads fill {units.share(filled)} of their warps' lanes."
-
-
-def _where(branches: list[DivergentBranch]) -> str:
-    if not branches:
+    if not threads or threads % WARP_THREADS == 0:
         return ""
-    return f" Threads part most often at {branches[0].place} ({units.share(branches[0].share)} of the times)."
+    lanes = ceil(threads / WARP_THREADS) * WARP_THREADS
+    return f" Blocks of {threads} threads fill {units.share(threads / lanes)} of their warps' lanes."
 
 
-def _evidence(kernel: ProfiledKernel, branch: DivergentBranch) -> Evidence:
-    formula = "smsp__branch_targets_threads_divergent at this branch / at all"
-    return Evidence(
-        f"parting at {branch.place}", branch.share, "share", formula, divergent_sql(kernel.launch.id, HOTTEST)
+def _branches(kernel: ProfiledKernel) -> list[tuple[Instruction, float]]:
+    """Where threads of one warp part most often, each with its share of all the times that they do."""
+    found = instructions(kernel.case, kernel.launch.id, [PARTED])
+    total = sum(branch.counts[PARTED] for branch in found)
+    shares = [(branch, branch.counts[PARTED] / total) for branch in found if branch.counts[PARTED] >= SHOWN * total > 0]
+    return sorted(shares, key=lambda each: -each[1])[:HOTTEST]
+
+
+def _where(branches: Sequence[tuple[Instruction, float]]) -> str:
+    return "".join(
+        f" Threads part most often at {branch.where} ({units.share(share)} of the times)."
+        for branch, share in branches[:1]
     )
+
+
+def _evidence(kernel: ProfiledKernel, branch: Instruction, share: float) -> Evidence:
+    sql = _PARTINGS.format(launch_id=kernel.launch.id)
+    return Evidence(f"parting at {branch.where}", share, "share", f"{PARTED} at this branch / at all", sql)
+
+
+_PARTINGS = (
+    "SELECT printf('0x%x', i.key) AS address, i.value FROM launch_instance i JOIN metric m ON m.id = i.metric_id "
+    f"WHERE i.launch_id = {{launch_id:d}} AND m.name = '{PARTED}' ORDER BY i.value DESC"
+)
 
 
 def _steps(kernel: ProfiledKernel, *, found_code: bool) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from diag.launches import stalls
 from diag.launches.kernel import ProfiledKernel
-from diag.launches.stalls import ShareOf, Stall, WaitingInstruction
+from diag.launches.stalls import ShareOf, Stall, Wait
 from diag.model import units
 from diag.model.quantities import Measured, Missing
 from diag.model.stall_reasons import StallClass, latency_shares
@@ -52,13 +52,13 @@ def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     if stall_class.saturates and resource.value >= 100 * limits["limit"]:
         yield Clear(kernel_subject(kernel))
         return
-    hottest = stalls.waiting_instructions(kernel, [stall.reason for stall in waits], HOTTEST)
+    hottest = stalls.waits_at(kernel, [stall.reason for stall in waits])[:HOTTEST]
     yield profiled.finding(
         kernel,
         title=f"Warps of {kernel.launch.short_name} wait for {units.share(share)} of their time: {stall_class.title}",
         claim=f"{units.share(share)} of {_WHOLE[waits[0].share_of]} goes to waiting for {stall_class.waits_for}, most "
         f"to {waits[0].reason} ({units.share(waits[0].share)}). A scheduler issues in {units.share(busy)} of its "
-        "cycles." + (f" Most often the wait is at {hottest[0].place}." if hottest else ""),
+        "cycles." + (f" Most often the wait is at {hottest[0].instruction.where}." if hottest else ""),
         counterfactual="As if these waits took no time; a scheduler issues once per cycle at most.",
         fraction=min(share, 1 - busy),
         confidence="high" if waits[0].share_of == "latency" else "medium",
@@ -109,12 +109,14 @@ def _stall(kernel: ProfiledKernel, stall: Stall) -> Evidence:
     return Evidence(stall.reason, stall.share, "share", stall.formula, profiled.metrics_sql(kernel, measured))
 
 
-def _place(kernel: ProfiledKernel, waits: Sequence[Stall], place: WaitingInstruction) -> Evidence:
-    reasons = [stall.reason for stall in waits]
-    return Evidence(
-        f"waiting at {place.place}",
-        place.samples,
-        "samples",
-        f"samples in {', '.join(stall.reason for stall in waits if stall.share >= SHOWN)} at this instruction",
-        stalls.waiting_sql(kernel.launch.id, reasons, HOTTEST),
-    )
+def _place(kernel: ProfiledKernel, waits: Sequence[Stall], place: Wait) -> Evidence:
+    reasons = ", ".join(stall.reason for stall in waits if stall.share >= SHOWN)
+    formula = f"samples in {reasons} at this instruction, while nothing was issued where that is known"
+    sql = _STALLS_AT.format(launch_id=kernel.launch.id, address=place.instruction.address)
+    return Evidence(f"waiting at {place.instruction.where}", place.samples, "samples", formula, sql)
+
+
+_STALLS_AT = (
+    "SELECT reason, samples, not_issued FROM launch_stall WHERE launch_id = {launch_id:d} AND address = {address:d} "
+    "ORDER BY samples DESC"
+)

@@ -12,8 +12,13 @@ from diag.timeline.intervals import Intervals
 
 
 def whole_ns(kernel: ProfiledKernel) -> float | None:
-    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled."""
-    return kernel.place.device.window_ns if kernel.place else kernel.profiled_ns
+    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled.
+
+    None where a duration is not known, and where the window has too few operations for shares.
+    """
+    if kernel.place is None:
+        return kernel.profiled_ns
+    return kernel.place.device.window_ns if kernel.place.device.has_shares else None
 
 
 def total_ns(kernel: ProfiledKernel) -> float | None:
@@ -92,15 +97,21 @@ def evidence(kernel: ProfiledKernel, name: str, label: str | None = None) -> Evi
 _WHOLE = ("ns", "bytes", "count")
 
 
+def value_of(kernel: ProfiledKernel, name: str) -> float | None:
+    """A quantity that a rule can do without."""
+    found = kernel.quantity(name)
+    return found.value if isinstance(found, Measured) else None
+
+
 def sm_count(kernel: ProfiledKernel) -> int | None:
     """As the report says, else as the device is known for."""
-    counted = kernel.quantity("device_sms")
-    return int(counted.value) if isinstance(counted, Measured) else kernel.launch.gpu.sm_count
+    counted = value_of(kernel, "device_sms")
+    return kernel.launch.gpu.sm_count if counted is None else int(counted)
 
 
 def known(kernel: ProfiledKernel, *names: str) -> list[Evidence]:
-    """Those of some quantities that were measured: what a rule does not need, but shows where it is there."""
-    return [evidence(kernel, name) for name in names if isinstance(kernel.quantity(name), Measured)]
+    """Evidence of those quantities that have a value."""
+    return [evidence(kernel, name) for name in names if value_of(kernel, name) is not None]
 
 
 def metrics_sql(kernel: ProfiledKernel, measured: Measured) -> str:

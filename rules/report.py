@@ -120,6 +120,104 @@ class RangeRow:
     gpu_sum_ns: int  # their sum
 
 
+@dataclass(frozen=True)
+class OperatorRow:
+    """Calls of one PyTorch operator with the same shapes: their work, *modelled* from the shapes, and measured time."""
+
+    source: int
+    process: int
+    device: int
+    name: str
+    shapes: str
+    dtype: str | None
+    kind: str  # 'gemm' | 'convolution' | 'attention' | 'norm' | 'elementwise' | 'reduction'
+    count: int
+    gpu_ns: int  # union of what these calls launched
+    share_of_window: float
+    flops: int  # of all calls together
+    bytes: int | None  # the least that must move; None where a type is not known
+    flops_per_s: float
+    bytes_per_s: float | None
+    intensity: float | None  # FLOP per byte
+    formula: str  # of the FLOPs of one call
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """At which clocks a launch was measured."""
+
+    sm_hz: float | None
+    memory_hz: float | None
+    is_locked: bool | None  # to base clock, by the profiler
+
+
+@dataclass(frozen=True)
+class SpeedOfLight:
+    """Throughput of the busiest part of each, in percent of its peak; None where it was not collected."""
+
+    sm_pct: float | None
+    memory_pct: float | None
+    dram_pct: float | None
+
+
+@dataclass(frozen=True)
+class VendorRule:
+    """What one of NVIDIA's own rules said of a launch when it was profiled."""
+
+    rule: str
+    section: str | None
+    name: str | None
+    type: str
+    title: str | None
+    message: str
+    speedup_pct: float | None
+    speedup_kind: str | None
+
+
+@dataclass(frozen=True)
+class InTimeline:
+    """Where a profiled kernel stands in a timeline: its launches there, together."""
+
+    source: int
+    process: int
+    device: int
+    count: int
+    total_ns: int
+    confidence: str
+    how: str
+
+
+@dataclass(frozen=True)
+class LaunchRow:
+    """One launch as Nsight Compute measured it: serialised and under the profiler's clocks, not as the run had it."""
+
+    id: str
+    source: int
+    number: int  # the ID that ncu prints
+    kind: str  # 'kernel' | 'range' | 'graph'
+    process: int | None
+    device: int | None
+    device_name: str | None
+    context: int | None
+    stream: int | None
+    name: str
+    short_name: str
+    duration_ns: float | None
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    configuration: str  # grid and block in CUDA's launch syntax
+    cluster: tuple[int, int, int] | None
+    registers_per_thread: int | None
+    clocks: Clocks
+    cache_control: str | None
+    replay: str | None
+    passes: int | None
+    ranges: Sequence[str]  # NVTX ranges around it, outermost first
+    sol: SpeedOfLight
+    vendor_rules: Sequence[VendorRule]
+    timeline: InTimeline | None
+
+
 Standing = Literal["new", "worse", "better", "known"]
 
 
@@ -202,6 +300,8 @@ class Report:
     overlaps: Mapping[str, Sequence[str]]
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
+    operators: Sequence[OperatorRow] = ()  # longest first
+    launches: Sequence[LaunchRow] = ()  # in the order of their files
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -47,20 +47,26 @@ def verdict(
     excluded = list(_excluded(top.subject, findings, devices)) if top.rule != "idle.gpu" else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
-    blind = "" if devices else "No GPU work is in sight here: this speaks for the host only."
+    blind = "" if devices else _ALONE if top.subject.configuration is not None else _HOST_ONLY
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind, cut))), top.id)
+
+
+_HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
+_ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."
 
 
 def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
     """The finding that explains most, and at least half, of the time that the top one could win; else that itself."""
-    causes = [
-        finding
-        for finding in findings
-        if finding.rule in GIVES_WAY_TO.get(top.rule, ()) and finding.subject.same_device(top.subject)
-    ]
-    explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
+    causes = [finding for finding in findings if finding.rule in GIVES_WAY_TO.get(top.rule, ())]
+    if top.subject.configuration is not None:
+        causes = [finding for finding in causes if finding.subject.same_kernel(top.subject)]
+        explained_ns, whole_ns = [finding.recoverable_ns or 0 for finding in causes], top.recoverable_ns or 0
+    else:
+        causes = [finding for finding in causes if finding.subject.same_device(top.subject)]
+        explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
+        whole_ns = top.extent.measure_ns
     most_ns = max(explained_ns, default=0)
-    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= top.extent.measure_ns else top
+    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= whole_ns else top
 
 
 def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> Iterator[str]:

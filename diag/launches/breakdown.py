@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from diag.launches.kernel import ProfiledKernel
+from diag.model.quantities import is_number
 from diag.model.speed_of_light import Side, parts
 
 THROUGHPUT: dict[Side, str] = {
@@ -40,7 +41,7 @@ def units_used(kernel: ProfiledKernel, side: Side) -> list[UnitUse]:
     used = [
         UnitUse(parts(side).get(metric.removesuffix(_OF_PEAK), metric), float(value), metric)
         for metric in metrics
-        if _NAME.fullmatch(metric) and isinstance(value := kernel.metrics.get(metric), int | float)
+        if _NAME.fullmatch(metric) and is_number(value := kernel.metrics.get(metric))
     ]
     return sorted(used, key=lambda unit: (-unit.pct, unit.metric))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from diag.launches.launch import Launch, launches_of, metrics_of
+from diag.launches.launch import Launch, Size, launches_of, metrics_of
 from diag.model.quantities import Measured, Missing, measure
 from diag.store.case import Case
 from diag.timeline.device import DeviceTimeline
@@ -46,9 +46,8 @@ class ProfiledKernel:
 
     @property
     def configuration(self) -> str:
-        """Its grid and block, as CUDA's launch syntax gives them."""
-        sizes = (self.launch.grid, self.launch.block)
-        return ", ".join("×".join(map(str, size)) for size in sizes if size is not None)
+        """Its grid and block in CUDA's launch syntax."""
+        return configuration(self.launch.grid, self.launch.block)
 
     @property
     def total_ns(self) -> float | None:
@@ -60,6 +59,11 @@ class ProfiledKernel:
     def metrics(self) -> Mapping[str, Any]:
         """Of `launch`, by the names that ncu gives them, in base units."""
         return metrics_of(self.case, self.launch.id)
+
+    def one_by_one(self) -> Iterator[ProfiledKernel]:
+        """Each of its launches as a kernel of its own, which only its own metrics speak for."""
+        for launch in self.launches:
+            yield self if launch is self.launch else ProfiledKernel(self.case, [launch], self.profiled_ns)
 
     def quantity(self, name: str) -> Measured | Missing:
         """One of `diag.model.quantities` for `launch`."""
@@ -77,6 +81,22 @@ class ProfiledKernel:
         if isinstance(found, Missing):
             raise LookupError(f"{name}: {found.because}")
         return found.value
+
+
+def configuration(grid: Size | None, block: Size | None) -> str:
+    """
+    >>> configuration((2029, 1, 1), (32, 8, 1))
+    '<<<2029, 32×8>>>'
+    """
+    return f"<<<{_dimensions(grid)}, {_dimensions(block)}>>>"
+
+
+def _dimensions(size: Size | None) -> str:
+    """Those that matter: CUDA takes a number for one dimension."""
+    if size is None:
+        return "?"
+    x, y, z = size
+    return "×".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
 
 
 def profiled_kernels(case: Case, source_id: int) -> list[ProfiledKernel]:

@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from diag.launches.code import place_of
+from diag.launches.instructions import Instruction, instructions
 from diag.launches.kernel import ProfiledKernel
+from diag.model.quantities import is_number
 from diag.model.stall_reasons import LatencyShare, StallClass, latency_shares, ready_states, reason_of, reasons
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
+NOT_ISSUED = "_not_issued"
 ShareOf = Literal["latency", "samples"]
 
 
@@ -27,11 +29,11 @@ class Stall:
 
 
 @dataclass(frozen=True)
-class WaitingInstruction:
-    """An instruction that warps could not issue. They wait for what an earlier one was to give."""
+class Wait:
+    """An instruction that warps could not issue. What they wait for is asked for by an earlier one."""
 
-    place: str
-    samples: int
+    instruction: Instruction
+    samples: float
 
 
 def stalls_of(kernel: ProfiledKernel) -> list[Stall]:
@@ -43,7 +45,7 @@ def stalls_of(kernel: ProfiledKernel) -> list[Stall]:
 def _of_latency(metrics: Mapping[str, Any]) -> Iterator[Stall]:
     for source in latency_shares():
         whole = source.whole if isinstance(source.whole, int) else metrics.get(source.whole)
-        if not isinstance(whole, int | float) or whole <= 0:
+        if not is_number(whole) or whole <= 0:
             continue
         stalls = [stall for reason in reasons() if (stall := _latency_stall(metrics, reason, source, whole))]
         if stalls:
@@ -54,7 +56,7 @@ def _of_latency(metrics: Mapping[str, Any]) -> Iterator[Stall]:
 def _latency_stall(metrics: Mapping[str, Any], reason: str, source: LatencyShare, whole: float) -> Stall | None:
     metric = source.reason.format(reason=reason)
     value = metrics.get(metric)
-    if not isinstance(value, int | float):
+    if not is_number(value):
         return None
     used = (metric, source.whole) if isinstance(source.whole, str) else (metric,)
     return Stall(
@@ -66,9 +68,7 @@ def _of_samples(metrics: Mapping[str, Any]) -> Iterator[Stall]:
     """Of all samples, also of warps that could issue."""
     spellings = [spelling for reason in reasons().values() for spelling in reason.spellings]
     counted = {
-        state: value
-        for state in (*spellings, *ready_states())
-        if isinstance(value := metrics.get(SAMPLES + state), int | float)
+        state: value for state in (*spellings, *ready_states()) if is_number(value := metrics.get(SAMPLES + state))
     }
     total = sum(counted.values())
     if total <= 0:
@@ -93,29 +93,15 @@ def by_class(stalls: Sequence[Stall]) -> list[tuple[StallClass, list[Stall]]]:
     return [(group[0].stall_class, group) for group in ordered]
 
 
-def waiting_instructions(kernel: ProfiledKernel, waited: Collection[str], most: int) -> list[WaitingInstruction]:
-    """At most so many of the instructions at which warps waited for these reasons, those with most samples first."""
-    rows = kernel.case.db.execute(waiting_sql(kernel.launch.id, waited, most))
-    return [
-        WaitingInstruction(place_of(address, sass, file, line), samples) for address, samples, sass, file, line in rows
-    ]
+def waits_at(kernel: ProfiledKernel, waited: Collection[str]) -> list[Wait]:
+    """The instructions at which warps were found to wait for these reasons, those with most samples first.
 
-
-def waiting_sql(launch_id: int, waited: Collection[str], most: int) -> str:
-    """The statement behind them. Where the sampler tells, only samples count in which the scheduler issued nothing."""
-    spellings = ", ".join(f"'{spelling}'" for reason in waited for spelling in reasons()[reason].spellings)
-    return " ".join(_WAITING.format(launch_id=launch_id, reasons=spellings, most=most).split())
-
-
-_WAITING = """
-    SELECT s.address, CAST(total(coalesce(s.not_issued, s.samples)) AS INTEGER) AS samples,
-           i.sass, f.text AS file, i.line
-      FROM launch_stall s
-      LEFT JOIN launch_instruction i ON i.launch_id = s.launch_id AND i.address = s.address
-      LEFT JOIN name f ON f.id = i.file_id
-     WHERE s.launch_id = {launch_id:d} AND s.reason IN ({reasons})
-     GROUP BY s.address
-    HAVING total(coalesce(s.not_issued, s.samples)) > 0
-     ORDER BY 2 DESC, 1
-     LIMIT {most:d}
-"""
+    Where the sampler tells, only samples count in which the scheduler issued nothing.
+    """
+    counters = [SAMPLES + spelling for reason in waited for spelling in reasons()[reason].spellings]
+    suffix = NOT_ISSUED if any(counter + NOT_ISSUED in kernel.metrics for counter in counters) else ""
+    found = instructions(kernel.case, kernel.launch.id, [counter + suffix for counter in counters])
+    waits = [Wait(each, sum(each.counts.values())) for each in found]
+    return sorted(
+        (wait for wait in waits if wait.samples > 0), key=lambda wait: (-wait.samples, wait.instruction.address)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diag.model import units
 from diag.render import phrases
@@ -108,7 +108,9 @@ def clear(report: Report) -> list[Alike]:
 
 def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:
     about = answer.subject
-    return answer.rule, Subject(about.source, about.process, about.device)
+    kernel = about.kernel if about.configuration is not None else None
+    device = Subject(about.source, about.process, about.device)
+    return answer.rule, replace(device, kernel=kernel, configuration=about.configuration)
 
 
 def _alike(report: Report, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:
@@ -132,6 +134,8 @@ def _where(report: Report, answers: Sequence[Clear | CannotTell]) -> str:
     sources = {about.source for about in here.values()}
     if len(sources) == 1 < len(report.sources) and len(here) == sum(row.source in sources for row in report.devices):
         return phrases.source_name(report, *sources)
+    if all(about.configuration is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
+        return f"{len(here)} of {units.count(len(looked_at), 'kernel')}"
     names = [name for name in here if name]
     if len(names) <= MOST_SUBJECTS:
         return "; ".join(names)

@@ -10,7 +10,7 @@ from functools import cache
 
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report, WindowChange
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
 from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS
@@ -64,7 +64,8 @@ def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> li
     for finding in findings:
         standing = baseline.standing[finding.id] if baseline else ""
         first_step = pattern_of(finding.next[0]) if finding.next else ""
-        key = (finding.rule, finding.title, finding.severity, standing, first_step)
+        said = finding.title if finding.subject.configuration is None else ""
+        key = (finding.rule, said, finding.severity, standing, first_step)
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
 
@@ -201,6 +202,10 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
         return None
     bound = f"At most {units.time(finding.recoverable_ns)} could be won"
     row = device_of(report, finding.subject) if report else None
+    if finding.whole_ns:
+        return (
+            f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of the kernel time that was profiled."
+        )
     if row is None or not has_shares(row):
         return f"{bound}."
     return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
@@ -231,8 +236,14 @@ def in_short(report: Report, alike: Sequence[Finding]) -> str:
 
 
 def elsewhere(report: Report, same: Sequence[Finding]) -> str | None:
-    about = some((f"{subject(report, other.subject)} [{other.id}]".strip() for other in same), "; ")
+    about = some((f"{_elsewhere(report, other)} [{other.id}]".strip() for other in same), "; ")
     return f"Likewise: {about}." if same else None
+
+
+def _elsewhere(report: Report, finding: Finding) -> str:
+    """A kernel with what could be won of it: the figures of kernels differ, those of devices are alike."""
+    won = finding.recoverable_ns if finding.subject.configuration is not None else None
+    return subject(report, finding.subject) + ("" if won is None else f", at most {units.time(won)}")
 
 
 def overlap(report: Report, finding: Finding) -> str | None:
@@ -270,6 +281,8 @@ def _has_several_processes(report: Report, source_id: int) -> bool:
 
 def subject(report: Report, about: Subject) -> str:
     """What an answer is about, or nothing when the report is about one thing only."""
+    if about.configuration is not None:
+        return profiled_kernel(report, about)
     row = device_of(report, about)
     if row:
         return device(report, row) if len(report.devices) > 1 else ""
@@ -281,7 +294,27 @@ def subject(report: Report, about: Subject) -> str:
     return ", ".join(parts)
 
 
-def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
+def profiled_kernel(report: Report, about: Subject) -> str:
+    """A kernel that Nsight Compute measured, with its grid and block where it was measured in several."""
+    name = next((row.short_name for row in report.launches if row.name == about.kernel), about.kernel or "")
+    return " ".join(filter(None, (name, _configuration(report, about))))
+
+
+def _configuration(report: Report, about: Subject) -> str:
+    """Grid and block of a profiled kernel, where it was measured with several."""
+    measured = {row.configuration for row in report.launches if row.name == about.kernel}
+    return about.configuration or "" if len(measured) > 1 else ""
+
+
+def about(report: Report, finding: Finding) -> str:
+    """What a finding is about, as far as its title does not say it."""
+    whole = subject(report, finding.subject)
+    configuration = _configuration(report, finding.subject)
+    name = whole.removesuffix(configuration).strip()
+    return configuration if finding.subject.configuration is not None and name in finding.title else whole
+
+
+def device_of(report: Report, about: Subject | KernelRow | RangeRow | OperatorRow) -> DeviceRow | None:
     key = (about.source, about.process, about.device)
     return next((row for row in report.devices if (row.source, row.process, row.device) == key), None)
 

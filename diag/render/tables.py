@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from diag.model import units
 from diag.render import phrases
-from diag.rules.report import DeviceRow, KernelRow, Report
+from diag.rules.report import DeviceRow, KernelRow, LaunchRow, Report
+from diag.rules.vendor_rules import Summary, summaries
 
 NOT_CAPTURED = "-"
 
@@ -30,7 +31,8 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [devices(report, top), hardware(report), copies(report, top), kernels(report, top), ranges(report, top)]
+    of = (devices, hardware, copies, kernels, operators, profiled, vendor, ranges)
+    made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]
 
 
@@ -109,7 +111,7 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"Exposed communication: {phrases.some(exposed, '; ')}."
 
 
-def hardware(report: Report) -> Table:
+def hardware(report: Report, top: int) -> Table:
     """Devices that several processes used, with the union of their work."""
     rows = [
         [
@@ -121,7 +123,9 @@ def hardware(report: Report) -> Table:
         for row in report.hardware
         if row.window_ns
     ]
-    return Table("Hardware that several processes used", ("window", "busy", "idle", "device"), rows, name_column=3)
+    return Table(
+        "Hardware that several processes used", ("window", "busy", "idle", "device"), rows[:top], name_column=3
+    )
 
 
 def copies(report: Report, top: int) -> Table:
@@ -205,6 +209,118 @@ def _without_call(name: str) -> str:
         elif character == "(" and depth == 0:
             return name[:at]
     return name
+
+
+def operators(report: Report, top: int) -> Table:
+    """Operators of that device with the work that their shapes tell, by device time."""
+    device = phrases.focus(report)
+    on_device = [row for row in report.operators if phrases.device_of(report, row) is device]
+    rows = [
+        [
+            units.time(row.gpu_ns),
+            f"{row.count:,}",
+            units.quantity(row.flops_per_s, "FLOP/s") if row.flops else NOT_CAPTURED,
+            NOT_CAPTURED if row.bytes_per_s is None else units.rate(row.bytes_per_s, 1e9),
+            NOT_CAPTURED if row.intensity is None else f"{row.intensity:.3g}",
+            f"{row.name.removeprefix('aten::')} {row.dtype or ''} {_shapes(row.shapes)}",
+        ]
+        for row in on_device[:top]
+    ]
+    return Table(
+        f"Operators{_on_device(report)}, work modelled from their shapes",
+        ("GPU time", "calls", "work", "traffic", "FLOP/byte", "operator"),
+        rows,
+        name_column=5,
+        notes=["Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both."],
+        wraps_names=True,
+    )
+
+
+def _shapes(shapes: str) -> str:
+    """As people write them: 32×2880, 2880×201088; what is no tensor is left out.
+
+    >>> _shapes("[[32,2880],[2880,201088],[]]")
+    '32×2880, 2880×201088'
+    """
+    return ", ".join(part.replace(",", "×") for part in re.findall(r"\[([\d,]+)\]", shapes))
+
+
+def profiled(report: Report, top: int) -> Table:
+    """Kernels as Nsight Compute measured them, in each configuration; those that take most of the run come first."""
+    alike: dict[tuple[object, ...], list[LaunchRow]] = {}
+    for row in report.launches:
+        alike.setdefault((row.source, row.process, row.device, row.name, row.grid, row.block), []).append(row)
+    groups = sorted(alike.values(), key=_weight, reverse=True)
+    has_place = any(rows[0].timeline for rows in groups)
+    rows = [_profiled_row(rows, has_place) for rows in groups[:top]]
+    header = (*(("in the run",) if has_place else ()), "duration", "launches", "SM", "memory", "kernel")
+    return Table(
+        "Kernels that Nsight Compute measured",
+        header,
+        rows,
+        name_column=len(header) - 1,
+        notes=list(_profiled_notes(report, len(groups) - len(rows))),
+        wraps_names=True,
+    )
+
+
+def _weight(rows: Sequence[LaunchRow]) -> tuple[int, float]:
+    place = rows[0].timeline
+    return (place.total_ns if place else 0, sum(row.duration_ns or 0.0 for row in rows))
+
+
+def _profiled_row(rows: Sequence[LaunchRow], has_place: bool) -> list[str]:
+    median = sorted(rows, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(rows) - 1) // 2]
+    place = median.timeline
+    return [
+        *([units.time(place.total_ns) if place else NOT_CAPTURED] if has_place else []),
+        NOT_CAPTURED if median.duration_ns is None else units.time(median.duration_ns),
+        f"{len(rows):,}",
+        _percent(median.sol.sm_pct),
+        _percent(median.sol.memory_pct),
+        f"{median.short_name} {median.configuration}",
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return NOT_CAPTURED if value is None else f"{value:.1f} %"
+
+
+def _profiled_notes(report: Report, hidden: int) -> Iterator[str]:
+    if hidden:
+        yield f"{units.count(hidden, 'more kernel')} (--top shows them)."
+    locked = {row.clocks.is_locked for row in report.launches}
+    flushed = {row.cache_control for row in report.launches}
+    under = [
+        *(["at base clock"] if locked == {True} else ["at the clocks of the moment"] if locked == {False} else []),
+        *(["with caches flushed before each pass"] if flushed == {"all"} else []),
+    ]
+    conditions = f" {' and '.join(under)}" if under else ""
+    yield f"Measured one by one{conditions}: durations are not those of a run. SM, memory: speed of light of each."
+
+
+def vendor(report: Report, top: int) -> Table:
+    """What NVIDIA's own rules said of the launches when they were profiled, beside what ours say."""
+    every = summaries(report)
+    shown = [each for each in every if each.said == "fault"][:top]
+    rows = [
+        [
+            f"{each.count:,}",
+            NOT_CAPTURED if each.speedup_pct is None else f"{each.speedup_pct:.1f} %",
+            f"{each.rule}: {_ours(each)}" if each.rule else "no such rule",
+            each.name,
+        ]
+        for each in shown
+    ]
+    notes = [] if len(shown) == len(every) else [f"Of {len(every)} answers, the faults on most launches."]
+    header = ("launches", "est. speed-up", "ours", "NVIDIA's rule")
+    return Table("Faults by NVIDIA's rules, beside ours", header, rows, 3, notes=notes, wraps_names=True)
+
+
+def _ours(summary: Summary) -> str:
+    if len(summary.ours) == 1:
+        return next(iter(summary.ours))
+    return ", ".join(f"{answer} ({count})" for answer, count in sorted(summary.ours.items()))
 
 
 def ranges(report: Report, top: int) -> Table:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
-from diag.launches.stalls import by_class, stalls_of, waiting_instructions
+from diag.launches.stalls import by_class, stalls_of, waits_at
 from diag.model.stall_reasons import classes, latency_shares, ready_states, reasons
 from tests.builders.imported import imported
 from tests.builders.ncu_report import NcuReport, Value
@@ -77,7 +77,7 @@ def test_reasons_of_one_class_are_taken_together(tmp_path: Path) -> None:
 def test_without_samples_no_instruction_is_named(tmp_path: Path) -> None:
     with kernel_with({}, tmp_path) as kernel:
         assert stalls_of(kernel) == []
-        assert waiting_instructions(kernel, ["long_scoreboard"], 3) == []
+        assert waits_at(kernel, ["long_scoreboard"]) == []
 
 
 def test_every_reason_has_a_class_and_none_could_issue() -> None:

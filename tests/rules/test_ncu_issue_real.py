@@ -92,7 +92,9 @@ def test_four_launches_with_all_sections() -> None:
         assert figures(stalls)["long_scoreboard"] == pytest.approx(18.5516214661832 / 27.8297594044325)
         divergence = fired("ncu.divergence", first)
         assert divergence.recoverable_ns == pytest.approx(took_ns * (1 - 22.5653281890414 / 32), abs=1)
-        assert figures(divergence)["Branches that all threads of the warp took alike"] == pytest.approx(79.9863752150377)
+        assert figures(divergence)["Branches that all threads of the warp took alike"] == pytest.approx(
+            79.9863752150377
+        )
         for kernel in (first, *others):
             assert isinstance(answer("ncu.imbalance", kernel), Clear)  # 1 - 5540951935.5 / 5748863577 = 0.036
             assert isinstance(answer("ncu.pipes", kernel), Clear)  # FMA, 37.8 %

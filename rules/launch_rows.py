@@ -1,0 +1,91 @@
+"""The launches of a report: what Nsight Compute measured, a row for each, and where its kernel is in a timeline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diag.launches.kernel import Place, ProfiledKernel
+from diag.model.quantities import Measured
+from diag.rules.report import Clocks, InTimeline, LaunchRow, SpeedOfLight, VendorRule
+from diag.store.case import Case
+
+
+def launch_rows(case: Case, kernels: Sequence[ProfiledKernel]) -> list[LaunchRow]:
+    """All launches of these kernels, in the order of their files."""
+    ranges, rules = _by_launch(case, _RANGES), _by_launch(case, _RULES)
+    rows = [
+        _row(alone, kernel.place, ranges[alone.launch.id], rules[alone.launch.id])
+        for kernel in kernels
+        for alone in kernel.one_by_one()
+    ]
+    return sorted(rows, key=lambda row: (row.source, row.number))
+
+
+_RANGES = """
+    SELECT r.launch_id, n.text AS name
+      FROM launch_range r JOIN name n ON n.id = r.name_id
+     ORDER BY r.launch_id, r.kind, r.domain_id, r.depth
+"""
+_RULES = """
+    SELECT launch_id, rule, section, name, type, title, message, speedup_pct, speedup_kind FROM launch_rule ORDER BY id
+"""
+
+
+def _by_launch(case: Case, sql: str) -> Mapping[int, list[dict[str, Any]]]:
+    rows: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in case.rows(sql):
+        facts = dict(row)
+        rows[facts.pop("launch_id")].append(facts)
+    return rows
+
+
+def _row(
+    kernel: ProfiledKernel, place: Place | None, ranges: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]]
+) -> LaunchRow:
+    launch = kernel.launch
+    return LaunchRow(
+        id=f"L{launch.source_id}.{launch.number}",
+        source=launch.source_id,
+        number=launch.number,
+        kind=launch.kind,
+        process=launch.pid,
+        device=launch.device,
+        device_name=launch.gpu.name,
+        context=launch.context,
+        stream=launch.stream,
+        name=launch.name,
+        short_name=launch.short_name,
+        duration_ns=launch.duration_ns,
+        grid=launch.grid,
+        block=launch.block,
+        configuration=kernel.configuration,
+        cluster=launch.cluster,
+        registers_per_thread=launch.registers_per_thread,
+        clocks=Clocks(_value(kernel, "sm_clock"), _value(kernel, "memory_clock"), launch.is_clock_locked),
+        cache_control=launch.cache_control,
+        replay=launch.replay,
+        passes=launch.passes,
+        ranges=[each["name"] for each in ranges],
+        sol=SpeedOfLight(*(_value(kernel, name) for name in ("sm_throughput", "memory_throughput", "dram_throughput"))),
+        vendor_rules=[VendorRule(**rule) for rule in rules],
+        timeline=None if place is None else _in_timeline(place),
+    )
+
+
+def _value(kernel: ProfiledKernel, name: str) -> float | None:
+    found = kernel.quantity(name)
+    return found.value if isinstance(found, Measured) else None
+
+
+def _in_timeline(place: Place) -> InTimeline:
+    return InTimeline(
+        source=place.device.source_id,
+        process=place.device.pid,
+        device=place.device.device,
+        count=place.count,
+        total_ns=place.total_ns,
+        confidence=place.confidence,
+        how=place.how,
+    )

@@ -1,0 +1,44 @@
+"""What rules about memory share: what a part of a kernel's traffic can cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from diag.launches.kernel import ProfiledKernel
+from diag.model import units
+from diag.model.quantities import Missing
+from diag.rules import profiled
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An upper bound on a part of a kernel's time, and the reason why it cannot be more."""
+
+    fraction: float
+    because: str
+
+
+def is_none_there(kernel: ProfiledKernel, name: str) -> bool:
+    """Whether a quantity has no value because what it divides by was counted and is 0."""
+    found = kernel.quantity(name)
+    return isinstance(found, Missing) and found.zero is not None
+
+
+def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequence[str], wait: str) -> Cost:
+    """What a part of the traffic of some units can cost.
+
+    A unit at `limit` of its peak sets the pace: all of the time goes with its traffic. Below that, time goes into the
+    work of the units or into warps that wait for it; the traffic cannot cost more than its part of the larger of the
+    two. Where one of them was not collected, nothing caps it.
+    """
+    busy = max(
+        (value / 100 for name in units_at if (value := profiled.value_of(kernel, name)) is not None), default=None
+    )
+    waiting = profiled.value_of(kernel, wait)
+    if busy is not None and busy >= limit:
+        return Cost(part, f"the unit that carries it is at {units.share(busy)} of its peak and sets the pace")
+    if busy is None or waiting is None:
+        return Cost(part, "how busy the unit is and how long warps wait for it was not collected, so nothing caps it")
+    because = f"the unit that carries it is at {units.share(busy)} of its peak, and warps wait for it during "
+    return Cost(part * max(busy, waiting), f"{because}{units.share(waiting)} of their time")

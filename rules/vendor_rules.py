@@ -1,0 +1,111 @@
+"""NVIDIA's own rules, whose answers reports hold, beside ours that ask the same."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from diag.rules.finding import Answer, Clear, Finding, Subject
+from diag.rules.report import LaunchRow, Report, VendorRule
+
+Said = Literal["fault", "no fault", "error"]
+Ours = Literal["fired", "clear", "cannot tell", "not asked"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What NVIDIA's rule and ours say of one launch."""
+
+    launch: LaunchRow
+    vendor: VendorRule
+    said: Said
+    rule: str | None  # ours; None: no rule of ours asks that
+    ours: Ours
+
+    @property
+    def is_disagreement(self) -> bool:
+        """One sees a fault where the other has looked and sees none."""
+        return (self.said, self.ours) in (("fault", "clear"), ("no fault", "fired"))
+
+
+def pairs(report: Report) -> Iterator[Pair]:
+    """Every stored answer of NVIDIA's rules, with ours about the same kernel in the same configuration."""
+    answered = _answers(report)
+    for launch in report.launches:
+        for vendor in launch.vendor_rules:
+            for rule in counterparts(vendor.rule) or (None,):
+                ours = answered.get((rule, *_kernel_of_launch(launch)), "not asked") if rule else "not asked"
+                yield Pair(launch, vendor, said(vendor), rule, ours)
+
+
+def said(vendor: VendorRule) -> Said:
+    """Its rules answer with a type; one that has nothing to say leaves no message."""
+    if vendor.type == "error":
+        return "error"
+    return "fault" if vendor.type in ("optimization", "warning") else "no fault"
+
+
+def counterparts(vendor_rule: str) -> Sequence[str]:
+    """Ids of our rules that ask what one of NVIDIA's asks; empty where none does, or where its name is new."""
+    return tuple(_table().get(vendor_rule, {}).get("ours", ()))
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(resources.files("diag.rules").joinpath("vendor_rules.toml").read_text("utf-8"))
+
+
+def _answers(report: Report) -> Mapping[tuple[object, ...], Ours]:
+    answers: dict[tuple[object, ...], Ours] = {}
+    every: list[Answer] = [*report.cannot_tell, *report.clear, *report.findings]
+    for answer in every:
+        if answer.subject.configuration is not None:
+            ours: Ours = (
+                "fired" if isinstance(answer, Finding) else "clear" if isinstance(answer, Clear) else "cannot tell"
+            )
+            answers[(answer.rule, *_kernel_of_subject(answer.subject))] = ours
+    return answers
+
+
+def _kernel_of_subject(about: Subject) -> tuple[str | None, str | None]:
+    return about.kernel, about.configuration
+
+
+def _kernel_of_launch(launch: LaunchRow) -> tuple[str, str]:
+    return launch.name, launch.configuration
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One of NVIDIA's rules over all launches, and what ours answered."""
+
+    name: str
+    said: Said
+    count: int
+    speedup_pct: float | None  # the largest estimate
+    rule: str | None
+    ours: Mapping[Ours, int]
+
+
+def summaries(report: Report) -> list[Summary]:
+    """Faults first, those on most launches before others; without the answers that are no answers."""
+    grouped: defaultdict[tuple[str, Said, str | None], list[Pair]] = defaultdict(list)
+    for pair in pairs(report):
+        if pair.said != "error":
+            name = pair.vendor.name or pair.vendor.rule
+            grouped[name, pair.said, pair.rule].append(pair)
+    made = [_summary(name, said, rule, group) for (name, said, rule), group in grouped.items()]
+    return sorted(made, key=lambda each: (each.said != "fault", -each.count, each.name))
+
+
+def _summary(name: str, said: Said, rule: str | None, group: Sequence[Pair]) -> Summary:
+    speedups = [pair.vendor.speedup_pct for pair in group if pair.vendor.speedup_pct is not None]
+    ours: defaultdict[Ours, int] = defaultdict(int)
+    for pair in group:
+        ours[pair.ours] += 1
+    return Summary(name, said, len(group), max(speedups, default=None), rule, dict(ours))
