@@ -68,21 +68,21 @@ def _limiters(active: float, theoretical: float, device: float, *, full: float) 
         found.append(
             (
                 "Fewer warps are there than the launch allows: they end at different times, or blocks run out.",
-                "Equal work for all warps and blocks; several full waves: ncu --section LaunchStats",
+                "Equal work for all warps and blocks, several full waves: ncu.imbalance, ncu.waves (ncu --section LaunchStats)",
             )
         )
     if theoretical < full * device:
         found.append(
             (
                 "The launch allows fewer warps than the device holds.",
-                "See which resource limits the occupancy: ncu --section Occupancy",
+                "See which resource limits the occupancy: ncu.occupancy (ncu --section Occupancy)",
             )
         )
     if not found:
         found.append(
             (
                 "There are warps enough: they wait.",
-                "See what they wait for: ncu --section WarpStateStats --section SourceCounters",
+                "See what they wait for: ncu.stalls (ncu --section WarpStateStats --section SourceCounters)",
             )
         )
     return found

@@ -69,15 +69,15 @@ _SAYS: Mapping[Bound, str] = {
 }
 _STEPS: Mapping[Bound, Sequence[str]] = {
     "latency": (
-        "ncu --section SchedulerStats --section WarpStateStats: do the schedulers issue, and what do warps wait for?",
-        "ncu --section LaunchStats --section Occupancy: does the grid fill the device?",
+        "Do schedulers issue, what do warps wait for? ncu.issue_slots, ncu.stalls (ncu --section WarpStateStats)",
+        "Does the grid fill the device? ncu.waves, ncu.occupancy (ncu --section LaunchStats --section Occupancy)",
     ),
     "memory": (
-        "ncu --section MemoryWorkloadAnalysis --section MemoryWorkloadAnalysis_Tables: which level carries the bytes?",
+        "Which level carries the bytes? ncu --section MemoryWorkloadAnalysis --section MemoryWorkloadAnalysis_Tables",
         "Move fewer bytes through it: coalesce, tile, fuse with the kernel before or after, store smaller types",
     ),
     "compute": (
-        "ncu --section ComputeWorkloadAnalysis --section InstructionStats: which pipeline, which instructions?",
+        "Which pipeline, which instructions? ncu.pipes (ncu --section ComputeWorkloadAnalysis --section InstructionStats)",
         "Do less on it: simpler index arithmetic, fused instructions, smaller types, tensor cores",
     ),
 }

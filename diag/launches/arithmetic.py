@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from diag.launches.kernel import ProfiledKernel
-from diag.model.quantities import Measured, Missing, together
+from diag.model.quantities import Measured, Missing, is_number, together
 
 Precision = Literal["fp32", "fp64"]
 
@@ -61,7 +61,8 @@ def _of_opcode(opcode: str, counted: dict[str, float]) -> Measured:
 
 def opcodes(kernel: ProfiledKernel) -> dict[str, float]:
     """Executed instructions of warps by SASS opcode; empty where they were not counted."""
-    return dict(kernel.case.db.execute(opcodes_sql(kernel.launch.id)))
+    counted = kernel.case.db.execute(opcodes_sql(kernel.launch.id))
+    return {opcode: instructions for opcode, instructions in counted if is_number(instructions)}
 
 
 def opcodes_sql(launch_id: int) -> str:
