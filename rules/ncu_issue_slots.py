@@ -68,7 +68,7 @@ def _limiters(active: float, theoretical: float, device: float, *, full: float) 
         found.append(
             (
                 "Fewer warps are there than the launch allows: they end at different times, or blocks run out.",
-                "Equal work for all warps and blocks, several full waves: ncu.imbalance, ncu.waves (ncu --section LaunchStats)",
+                "Equal work for warps and blocks, whole waves: ncu.imbalance, ncu.waves (ncu --section LaunchStats)",
             )
         )
     if theoretical < full * device:

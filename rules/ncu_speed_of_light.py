@@ -77,7 +77,7 @@ _STEPS: Mapping[Bound, Sequence[str]] = {
         "Move fewer bytes through it: coalesce, tile, fuse with the kernel before or after, store smaller types",
     ),
     "compute": (
-        "Which pipeline, which instructions? ncu.pipes (ncu --section ComputeWorkloadAnalysis --section InstructionStats)",
+        "Which pipeline is it? ncu.pipes (ncu --section ComputeWorkloadAnalysis --section InstructionStats)",
         "Do less on it: simpler index arithmetic, fused instructions, smaller types, tensor cores",
     ),
 }
