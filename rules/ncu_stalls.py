@@ -42,8 +42,13 @@ def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         return
     stall_class, waits = stalls.by_class(found)[0]
     share, busy = sum(stall.share for stall in waits), kernel.value("issue_slots_busy")
-    if share < limits["share"] or busy >= limits["busy"]:
+    if busy >= limits["busy"]:
         yield Clear(kernel_subject(kernel))
+        return
+    if share < limits["share"]:
+        unknown = 1 - stalls.known_share(kernel, waits[0].share_of)
+        untold = CannotTell(kernel_subject(kernel), _PARTLY.format(share=units.share(unknown)))
+        yield untold if unknown >= limits["share"] else Clear(kernel_subject(kernel))
         return
     resource = _resource(kernel, stall_class)
     if isinstance(resource, str):
@@ -87,6 +92,7 @@ _UNMEASURED = (
     f"neither {latency_shares()[0].reason.format(reason='long_scoreboard')} and the like nor {stalls.SAMPLES}"
     "long_scoreboard and the like were collected (ncu --section WarpStateStats --section SourceCounters)"
 )
+_PARTLY = "for what warps wait {share} of their time was not collected (ncu --section WarpStateStats)"
 
 
 def _of_one_source(found: Sequence[Stall]) -> list[Stall]:

@@ -17,15 +17,15 @@ from diag.rules.thresholds import Limits
 
 @kernel_rule("ncu.tensor_cores", needs=("fma_pipe", "tensor_pipe"))
 def idle_tensor_cores(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
-    """FP32 multiply-adds by the dozen, beside tensor cores that do nothing.
+    """Multiply-adds by the dozen, beside tensor cores that do nothing.
 
-    Asks      Does a kernel that consists of FP32 multiply-adds leave the device's tensor cores idle?
-    Decides   Fires on a device with tensor cores when the FMA pipe is at `busy` or more, at least `fused_share` of
-              all instructions that threads execute are FP32 multiply-adds, as in a product of matrices, and the
-              tensor pipe is below `idle`. Counters decide, never the kernel's name; that the multiply-adds are a
-              matrix product they cannot show, so confidence is medium.
-              Recoverable: time · FMA pipe · (1 - FP32 peak / tensor peak of the datasheet; without one, all of it),
-              but the launch takes no less than its busiest other unit is busy.
+    Asks      Does a kernel that consists of FP32 or FP16 multiply-adds leave the device's tensor cores idle?
+    Decides   Fires on a device with tensor cores when the pipe of the multiply-adds, FMA or FP16, is at `busy` or
+              more, at least `fused_share` of all instructions that threads execute are such multiply-adds, as in a
+              product of matrices, and the tensor pipe is below `idle`. Counters decide, never the kernel's name; that
+              the multiply-adds are a matrix product they cannot show, so confidence is medium.
+              Recoverable: time · pipe · (1 - FP32 peak / tensor peak of the datasheet; without one, all of it), but
+              the launch takes no less than its busiest other unit is busy.
     Matters   Tensor cores multiply TF32, BF16 or FP16 several times as fast as the FMA pipe does FP32.
     Do        Use a library or a compiler that does (cuBLAS with TF32 allowed, CUTLASS, Triton's `tl.dot`); in PyTorch
               `torch.set_float32_matmul_precision("high")` or `torch.autocast`. Check the results: TF32 keeps 10 bits.
@@ -36,11 +36,13 @@ def idle_tensor_cores(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer
     if gpu.has_tensor_cores is None:
         yield CannotTell(kernel_subject(kernel), "whether this device has tensor cores is not known")
         return
-    fma, tensor = kernel.value("fma_pipe"), kernel.value("tensor_pipe")
-    if not gpu.has_tensor_cores or fma < 100 * limits["busy"] or tensor >= 100 * limits["idle"]:
+    fp16 = profiled.value_of(kernel, "fp16_pipe")
+    pipe = "fp16_pipe" if fp16 is not None and fp16 > kernel.value("fma_pipe") else "fma_pipe"
+    busy, tensor = kernel.value(pipe), kernel.value("tensor_pipe")
+    if not gpu.has_tensor_cores or busy < 100 * limits["busy"] or tensor >= 100 * limits["idle"]:
         yield Clear(kernel_subject(kernel))
         return
-    fused = kernel.quantity("fp32_fused_share")
+    fused = kernel.quantity("fused_share")
     if isinstance(fused, Missing):
         yield CannotTell(kernel_subject(kernel), fused.because)
         return
@@ -50,14 +52,14 @@ def idle_tensor_cores(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer
     yield profiled.finding(
         kernel,
         title=f"{kernel.launch.short_name} multiplies beside the tensor cores",
-        claim=f"{units.share(fused.value)} of its instructions are FP32 multiply-adds. The FMA pipe is "
-        f"{fma:.1f} % busy, the tensor pipe {tensor:.2f} %; this device has one for {', '.join(_types(gpu))}.",
+        claim=f"{units.share(fused.value)} of its instructions are multiply-adds. Their pipe is {busy:.1f} % busy, the "
+        f"tensor pipe {tensor:.2f} %; this device has one for {', '.join(_types(gpu))}.",
         counterfactual="As if tensor cores did the multiply-adds, by the ratio of the datasheet, and the rest stayed.",
-        fraction=min(fma / 100 * (1 - _slower(gpu)), 1 - floor_pct(kernel, without=_OF_FMA) / 100),
+        fraction=min(busy / 100 * (1 - _slower(gpu)), 1 - floor_pct(kernel, without=_OF_FMA) / 100),
         confidence="medium",
         evidence=[
-            profiled.evidence(kernel, "fp32_fused_share"),
-            profiled.evidence(kernel, "fma_pipe"),
+            profiled.evidence(kernel, "fused_share"),
+            profiled.evidence(kernel, pipe),
             profiled.evidence(kernel, "tensor_pipe"),
             Evidence("tensor cores for", ", ".join(_types(gpu)), "text", "by compute capability (limits.toml)"),
         ],
@@ -69,6 +71,7 @@ def idle_tensor_cores(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer
 _OF_FMA = (
     "sm__pipe_fma_cycles_active",
     "sm__pipe_fmaheavy_cycles_active",
+    "sm__inst_executed_pipe_fp16",
     "sm__inst_executed",
     "sm__issue_active",
 )

@@ -15,6 +15,7 @@ THROUGHPUT: dict[Side, str] = {
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
 }
 _OF_PEAK = ".avg.pct_of_peak_sustained_elapsed"
+# Names in a report are shown as SQL, too: only what looks like one is taken for one.
 _NAME = re.compile(r"[A-Za-z]\w*\.avg\.pct_of_peak_sustained_elapsed", re.ASCII)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from diag.launches.instructions import Instruction, instructions
 from diag.launches.kernel import ProfiledKernel
-from diag.model.quantities import is_number
-from diag.model.stall_reasons import LatencyShare, StallClass, latency_shares, ready_states, reason_of, reasons
+from diag.model.quantities import Metrics, is_number
+from diag.model.stall_reasons import StallClass, latency_shares, ready_states, reason_of, reasons
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
+ALL_SAMPLES = "smsp__pcsamp_sample_count"
 NOT_ISSUED = "_not_issued"
 ShareOf = Literal["latency", "samples"]
 
@@ -38,46 +39,58 @@ class Wait:
 
 def stalls_of(kernel: ProfiledKernel) -> list[Stall]:
     """All stalls that were measured, by latency first and then by samples; in each, the largest share first."""
-    found = [*_of_latency(kernel.metrics), *_of_samples(kernel.metrics)]
-    return sorted(found, key=lambda stall: (stall.share_of, -stall.share, stall.reason))
+    found = [*_by_latency(kernel.metrics), *_by_samples(kernel.metrics)]
+    stalls = [stall for state in found if (stall := _stall(state)) is not None]
+    return sorted(stalls, key=lambda stall: (stall.share_of, -stall.share, stall.reason))
 
 
-def _of_latency(metrics: Mapping[str, Any]) -> Iterator[Stall]:
+def known_share(kernel: ProfiledKernel, share_of: ShareOf) -> float:
+    """Share of a warp's time whose state was measured, be it a stall or not; the rest may be for any reason."""
+    found = _by_latency(kernel.metrics) if share_of == "latency" else _by_samples(kernel.metrics)
+    return sum(state.share for state in found)
+
+
+class _State(NamedTuple):
+    """What warps were found to do, by the name that its metric has for it; the rest as in `Stall`."""
+
+    spelling: str
+    share: float
+    share_of: ShareOf
+    formula: str
+    metrics: tuple[str, ...]
+
+
+def _stall(state: _State) -> Stall | None:
+    reason = reason_of(state.spelling)
+    return None if reason is None else Stall(reason.stall_class, reason.key, *state[1:])
+
+
+def _by_latency(metrics: Metrics) -> list[_State]:
+    """Of the first of the sources that has any."""
     for source in latency_shares():
         whole = source.whole if isinstance(source.whole, int) else metrics.get(source.whole)
-        if not is_number(whole) or whole <= 0:
-            continue
-        stalls = [stall for reason in reasons() if (stall := _latency_stall(metrics, reason, source, whole))]
-        if stalls:
-            yield from stalls
-            return
+        if found := _states(metrics, source.reason, whole, source.whole, "latency"):
+            return found
+    return []
 
 
-def _latency_stall(metrics: Mapping[str, Any], reason: str, source: LatencyShare, whole: float) -> Stall | None:
-    metric = source.reason.format(reason=reason)
-    value = metrics.get(metric)
-    if not is_number(value):
-        return None
-    used = (metric, source.whole) if isinstance(source.whole, str) else (metric,)
-    return Stall(
-        reasons()[reason].stall_class, reason, _share(value, whole), "latency", f"{metric} / {source.whole}", used
-    )
-
-
-def _of_samples(metrics: Mapping[str, Any]) -> Iterator[Stall]:
+def _by_samples(metrics: Metrics) -> list[_State]:
     """Of all samples, also of warps that could issue."""
-    spellings = [spelling for reason in reasons().values() for spelling in reason.spellings]
-    counted = {
-        state: value for state in (*spellings, *ready_states()) if is_number(value := metrics.get(SAMPLES + state))
-    }
-    total = sum(counted.values())
-    if total <= 0:
-        return
-    for state, value in counted.items():
-        if (reason := reason_of(state)) is not None:
-            metric = SAMPLES + state
-            formula = f"{metric} / samples in all states"
-            yield Stall(reason.stall_class, reason.key, _share(value, total), "samples", formula, (metric,))
+    return _states(metrics, SAMPLES + "{reason}", metrics.get(ALL_SAMPLES), ALL_SAMPLES, "samples")
+
+
+def _states(metrics: Metrics, template: str, whole: object, of: str | int, share_of: ShareOf) -> list[_State]:
+    """All states that were measured, as shares of the whole, which the metric or number `of` gives."""
+    if not is_number(whole) or whole <= 0:
+        return []
+    beside = (of,) if isinstance(of, str) else ()
+    spellings = (spelling for reason in reasons().values() for spelling in reason.spellings)
+    named = ((spelling, template.format(reason=spelling)) for spelling in (*spellings, *ready_states()))
+    return [
+        _State(spelling, _share(value, whole), share_of, f"{metric} / {of}", (metric, *beside))
+        for spelling, metric in named
+        if is_number(value := metrics.get(metric))
+    ]
 
 
 def _share(value: float, whole: float) -> float:

@@ -31,6 +31,7 @@ def test_shares_of_latency_come_before_those_of_samples_and_large_ones_first(tmp
         "smsp__pcsamp_warps_issue_stalled_wait": 30,
         "smsp__pcsamp_warps_issue_stalled_no_instructions": 50,
         "smsp__pcsamp_warps_issue_stalled_not_selected": 20,
+        "smsp__pcsamp_sample_count": 100,
     }
     with kernel_with(metrics, tmp_path) as kernel:
         found = [(stall.stall_class.key, stall.reason, stall.share, stall.share_of) for stall in stalls_of(kernel)]
@@ -54,6 +55,7 @@ def test_shares_of_latency_come_before_those_of_samples_and_large_ones_first(tmp
             0.25,
         ),
         ({"smsp__average_warp_latency_issue_stalled_barrier.ratio": 300.0}, None),
+        ({"smsp__pcsamp_warps_issue_stalled_barrier": 300}, None),
     ],
 )
 def test_other_counters_give_the_same_share(metrics: dict[str, Value], share: float | None, tmp_path: Path) -> None:

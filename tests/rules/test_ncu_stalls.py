@@ -29,9 +29,10 @@ def sampled() -> NcuReport:
         "selected": {0x100: 40, 0x200: 0},
         "no_instructions": {0x100: 0, 0x200: 20},
     }
+    more = {"smsp__pcsamp_sample_count": 160}
     totals: dict[str, Value] = {SAMPLES.format(state): sum(each.values()) for state, each in at.items()}
     instances = {SAMPLES.format(state): each for state, each in at.items()}
-    return NcuReport.of({BUSY: 0.3, SM: 30.0, MEMORY: 40.0, **totals}, instances=instances)
+    return NcuReport.of({BUSY: 0.3, SM: 30.0, MEMORY: 40.0, **totals, **more}, instances=instances)
 
 
 CASES = {
@@ -65,6 +66,13 @@ def test_no_more_than_the_empty_slots_could_be_won(ask: Ask) -> None:
 def test_states_of_warps_that_could_issue_are_no_stalls(ask: Ask) -> None:
     (answer,) = ask("ncu.stalls", waiting({"not_selected": 15.0, "selected": 3.0, "wait": 2.0}))
     assert isinstance(answer, Clear)
+
+
+def test_reasons_that_were_not_collected_may_be_the_large_ones(ask: Ask) -> None:
+    """One of eighteen was asked for; it takes a twentieth of the time."""
+    (answer,) = ask("ncu.stalls", waiting({"dispatch_stall": 1.0}))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("for what warps wait 95.0 % of their time was not collected")
 
 
 def test_a_stall_alone_proves_nothing(ask: Ask) -> None:

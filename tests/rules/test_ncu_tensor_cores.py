@@ -47,6 +47,16 @@ def test_the_busiest_other_unit_bounds_it_too(ask: Ask) -> None:
     assert only_finding(ask("ncu.tensor_cores", report)).recoverable_ns == 250_000
 
 
+def test_multiply_adds_in_fp16_count_as_those_in_fp32_do(ask: Ask) -> None:
+    """On a V100, where FP16 has a pipe of its own; its limits are known, its FP32 peak is, too."""
+    fp16 = "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active"
+    halves = {fp16: 90.0, "smsp__sass_thread_inst_executed_op_hfma_pred_on.sum": 600}
+    volta = {"compute_capability_major": 7, "compute_capability_minor": 0, "multiprocessor_count": 80}
+    finding = only_finding(ask("ncu.tensor_cores", on(product(fma=5.0, fused=0, **halves), "Some GPU", volta)))
+    assert "60.0 % of its instructions are multiply-adds. Their pipe is 90.0 % busy" in finding.claim
+    assert finding.recoverable_ns == 900_000
+
+
 @pytest.mark.parametrize("report", [product(fma=59.9), product(fused=499), product(tensor=1.0)])
 def test_other_kernels_are_left_alone(ask: Ask, report: NcuReport) -> None:
     (answer,) = ask("ncu.tensor_cores", report)
