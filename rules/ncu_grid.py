@@ -68,7 +68,7 @@ def _losses(kernel: ProfiledKernel, told: LaunchOccupancy | Untold, limits: Limi
         return
     if threads % WARP_THREADS:
         yield _part_of_a_warp(kernel.launch.short_name, threads)
-    sm_count = kernel.launch.gpu.sm_count if isinstance(told, Untold) else told.sm_count
+    sm_count = profiled.sm_count(kernel) if isinstance(told, Untold) else told.sm_count
     if sm_count is None:
         yield "the number of SMs of the device is not known"
     elif blocks < sm_count:

@@ -133,3 +133,4 @@ def _joint_evidence(kernel: ProfiledKernel) -> Iterator[Evidence]:
     yield profiled.evidence(kernel, "issue_slots_busy", "issue slots busy")
     yield profiled.evidence(kernel, "sm_throughput")
     yield profiled.evidence(kernel, "memory_throughput")
+    yield from profiled.known(kernel, "eligible_warps", "active_clusters")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from diag.launches.breakdown import floor_pct
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
+from diag.model.datasheets import times_fp32
 from diag.model.hardware import Gpu
 from diag.model.quantities import Missing
 from diag.rules import profiled
@@ -84,6 +85,6 @@ def _types(gpu: Gpu) -> list[str]:
 
 def _slower(gpu: Gpu) -> float:
     """The datasheet's FP32 peak outside the tensor cores as a share of the peak inside; 0 where it is not known."""
-    product = gpu.product
-    best = (product.tf32_flops or product.half_flops) if product else None
-    return product.fp32_flops / best if product and product.fp32_flops and best else 0.0
+    faster = times_fp32(gpu.product)
+    best = faster.get("TF32", faster.get("FP16"))
+    return 1 / best if best else 0.0

@@ -128,7 +128,8 @@ def test_where_it_is_not_known_how_many_clusters_fit_it_cannot_tell(ask: Ask) ->
     (answer,) = ask("ncu.occupancy", profile(clusters))
     assert isinstance(answer, CannotTell)
     assert "launch__cluster_max_active" in answer.because
-    assert only_finding(ask("ncu.occupancy", profile({**clusters, "launch__cluster_max_active": 100}))).recoverable_ns
+    finding = only_finding(ask("ncu.occupancy", profile({**clusters, "launch__cluster_max_active": 100})))
+    assert figures(finding)["Clusters that the device holds at a time"] == 100
 
 
 def test_of_an_unknown_device_nothing_is_said(ask: Ask) -> None:
