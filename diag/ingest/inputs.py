@@ -90,6 +90,9 @@ _NAMES = {
     "nsys-sqlite": "Nsight Systems export",
     "nsys-report": "Nsight Systems report",
     "nsys-stream": "Nsight Systems stream",
+    "ncu-report": "Nsight Compute report",
+    "ncu-csv": "CSV of Nsight Compute",
+    "ncu-text": "page of Nsight Compute",
 }
 
 

@@ -62,6 +62,17 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class ProfiledDevice:
+    """A device as a report describes it. `attributes` are CUDA's, by their names in the driver API in lower case."""
+
+    ordinal: int
+    name: str | None = None
+    uuid: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LaunchRecord:
     """One kernel launch, or a range of several, as it was measured. What a file does not say is None."""
 
@@ -81,17 +92,7 @@ class LaunchRecord:
     ranges: Sequence[OpenRange] = ()
     rules: Sequence[RuleResult] = ()
     instructions: Sequence[Instruction] = ()
-
-
-@dataclass(frozen=True)
-class ProfiledDevice:
-    """A device as a report describes it. `attributes` are CUDA's, by their names in the driver API in lower case."""
-
-    ordinal: int
-    name: str | None = None
-    uuid: str | None = None
-    compute_capability: tuple[int, int] | None = None
-    attributes: Mapping[str, Value] = field(default_factory=dict)
+    measured_on: ProfiledDevice | None = None  # where the launch itself describes it, and not the file
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class ReportFacts:
     devices: Sequence[ProfiledDevice] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # imported source code by file name
     is_cut: bool = False
+    lacks: Sequence[str] = ()  # tables of the case that such a file cannot fill, e.g. 'launch_rule'
     notes: Sequence[str] = ()
 
 

@@ -11,7 +11,7 @@ from diag.ingest.launch_records import LaunchRecord, LaunchReport, Metric, Profi
 from diag.store.case import Case
 
 FACTS = ("launch", "launch_metric", "launch_range", "launch_rule", "launch_stall", "launch_instruction")
-"""Capabilities of such a source: tables, with the number of rows that it filled."""
+"""Capabilities of such a source: tables, with the number of rows that it filled; None for what it `lacks`."""
 
 MOST_INTEGER = (1 << 63) - 1
 """SQLite's largest integer; larger counts become floats."""
@@ -55,7 +55,8 @@ class _Store:
             progress(f"launch {number + 1}")
             self._add(number, launch)
         self._add_sources()
-        self.case.finish_source(self.source_id, dict(self.rows), [*self.facts.notes, *report.problems])
+        capabilities = {**self.rows, **dict.fromkeys(self.facts.lacks)}
+        self.case.finish_source(self.source_id, capabilities, [*self.facts.notes, *report.problems])
         return self.source_id
 
     def _add_device(self, device: ProfiledDevice) -> int:
@@ -91,6 +92,8 @@ class _Store:
         return process_id
 
     def _add(self, number: int, launch: LaunchRecord) -> None:
+        if launch.measured_on is not None and launch.measured_on.ordinal not in self.devices:
+            self.devices[launch.measured_on.ordinal] = self._add_device(launch.measured_on)
         values = {metric.name: metric.value for metric in launch.metrics}
         cluster = tuple(_integer(values.get(f"launch__cluster_dim_{axis}")) for axis in "xyz")
         launch_id = self.case.insert_returning_id(

@@ -8,10 +8,15 @@ from pathlib import Path
 from diag.ingest.input_file import InputFile, Progress, silent
 from diag.ingest.launch_records import LaunchReport
 from diag.ingest.launch_store import store
+from diag.ingest.ncu_output.read import read_csv, read_text
 from diag.ingest.ncu_rep.read import read as read_report
 from diag.store.case import Case
 
-_READERS: Mapping[str, Callable[[Path], LaunchReport]] = {"ncu-report": read_report}
+_READERS: Mapping[str, Callable[[Path], LaunchReport]] = {
+    "ncu-report": read_report,
+    "ncu-csv": read_csv,
+    "ncu-text": read_text,
+}
 
 KINDS = frozenset(_READERS)
 

@@ -1,0 +1,173 @@
+"""From launches as they were printed to records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from diag.ingest.kernel_names import function_of
+from diag.ingest.launch_records import (
+    LaunchRecord,
+    Metric,
+    OpenRange,
+    ProfiledDevice,
+    RuleResult,
+    Size,
+    Value,
+)
+from diag.ingest.ncu_output.labels import metric_of
+from diag.ingest.ncu_output.numbers import Decimal, instances_of, is_uncollected, value_of
+from diag.ingest.ncu_output.units import scale_of
+from diag.ingest.ncu_rep.units import unit_of
+
+ATTRIBUTE = "device__attribute_"
+
+
+class Figure(NamedTuple):
+    """One figure of one launch, word for word."""
+
+    section: str | None
+    name: str  # of the metric, or its label in the section
+    unit: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a page says of a launch besides its figures."""
+
+    name: str
+    pid: int | None = None
+    process_name: str | None = None
+    host: str | None = None
+    context: int | None = None
+    stream: int | None = None
+    grid: Size | None = None
+    block: Size | None = None
+    device: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    launches: int | None = None  # that a summary averages
+
+    @property
+    def kind(self) -> Literal["kernel", "range", "graph"]:
+        if self.grid is None and self.name in ("range", "graph"):
+            return "range" if self.name == "range" else "graph"
+        return "kernel"
+
+
+@dataclass
+class Printed:
+    """A launch with all that was printed of it."""
+
+    identity: Identity
+    figures: list[Figure] = field(default_factory=list)
+    rules: list[RuleResult] = field(default_factory=list)
+    ranges: list[OpenRange] = field(default_factory=list)
+    tid: int | None = None
+
+
+class _Meaning(NamedTuple):
+    name: str
+    unit: str
+    exponent: int
+    is_known: bool
+
+
+@cache
+def _meaning(section: str | None, printed: str, unit: str) -> _Meaning:
+    name = metric_of(section, printed)
+    scale = scale_of(unit)
+    return _Meaning(name or printed, (name and unit_of(name)) or scale.unit, scale.exponent, name is not None)
+
+
+class Records:
+    """Makes records, and remembers what of the printed page has no place in them."""
+
+    def __init__(self, mark: Decimal) -> None:
+        self._mark = mark
+        self._devices: dict[int, ProfiledDevice] = {}
+        self.unknown_labels: dict[str, None] = {}
+        self.uncollected: dict[str, None] = {}
+        self.is_scaled = False
+        self.averaged = 0
+
+    def record(self, printed: Printed) -> LaunchRecord:
+        metrics = self._metrics(printed.figures)
+        identity = printed.identity
+        values = {name: metric.value for name, metric in metrics.items()}
+        device = identity.device if identity.device is not None else _integer(values.get("launch__device_id"))
+        self.averaged += (identity.launches or 1) > 1
+        return LaunchRecord(
+            kind=identity.kind,
+            name=identity.name,
+            short_name=function_of(identity.name) if identity.kind == "kernel" else None,
+            pid=identity.pid,
+            process_name=identity.process_name,
+            tid=printed.tid,
+            device=device,
+            context=identity.context,
+            stream=identity.stream,
+            grid=identity.grid or _size("launch__grid_dim", values),
+            block=identity.block or _size("launch__block_dim", values),
+            metrics=list(metrics.values()),
+            ranges=printed.ranges,
+            rules=printed.rules,
+            measured_on=None if device is None else self._device(device, identity, values),
+        )
+
+    def _metrics(self, figures: Sequence[Figure]) -> Mapping[str, Metric]:
+        """By name. A metric that several sections show counts once."""
+        metrics: dict[str, Metric] = {}
+        for section, printed, printed_unit, text in figures:
+            name, unit, exponent, is_known = _meaning(section, printed, printed_unit)
+            if name in metrics or not text:
+                continue
+            if not is_known:
+                self.unknown_labels[printed] = None
+            if exponent:
+                self.is_scaled = True
+            if text.endswith(")") and (parts := instances_of(text, exponent, self._mark)):
+                metrics[name] = Metric(name, unit, *parts)
+                continue
+            value = value_of(text, exponent, self._mark)
+            if value is None and is_uncollected(text):
+                self.uncollected[name] = None
+                continue
+            metrics[name] = Metric(name, unit, value)
+        return metrics
+
+    def _device(self, ordinal: int, identity: Identity, values: Mapping[str, Value | None]) -> ProfiledDevice:
+        """Described by the first launch on it."""
+        if ordinal not in self._devices:
+            attributes = {
+                name.removeprefix(ATTRIBUTE): value
+                for name, value in values.items()
+                if name.startswith(ATTRIBUTE) and value is not None
+            }
+            self._devices[ordinal] = ProfiledDevice(
+                ordinal=ordinal,
+                name=_text(attributes.get("display_name")),
+                compute_capability=identity.compute_capability or _capability(attributes),
+                attributes=attributes,
+            )
+        return self._devices[ordinal]
+
+
+def _capability(attributes: Mapping[str, Value]) -> tuple[int, int] | None:
+    major, minor = (_integer(attributes.get(f"compute_capability_{part}")) for part in ("major", "minor"))
+    return None if major is None or minor is None else (major, minor)
+
+
+def _size(name: str, values: Mapping[str, Value | None]) -> Size | None:
+    x, y, z = (_integer(values.get(f"{name}_{axis}")) for axis in "xyz")
+    return None if x is None or y is None or z is None else (x, y, z)
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) and abs(value) < 1 << 62 else None
+
+
+def _text(value: Value | None) -> str | None:
+    return value if isinstance(value, str) else None

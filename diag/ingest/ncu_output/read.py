@@ -1,0 +1,146 @@
+"""Reads a file that holds what ncu printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from diag.errors import InputError
+from diag.ingest.launch_records import LaunchRecord, LaunchReport, ReportFacts
+from diag.ingest.ncu_output import csv_pages, ranges, text_page
+from diag.ingest.ncu_output.detect import is_remark, remark_in
+from diag.ingest.ncu_output.lines import decoded, lines_of
+from diag.ingest.ncu_output.numbers import Decimal, decimal_mark
+from diag.ingest.ncu_output.printed import Printed, Records
+from diag.ingest.ncu_output.rows import Header, Losses
+
+SAMPLE_BYTES = 1 << 19
+"""Part of a file from which its locale is told."""
+
+MOST_REMARKS = 5
+LONGEST_NAME = 200
+MOST_NAMES = 8
+
+LOOPBACK = "127.0.0.1"
+
+
+def read_csv(path: Path) -> LaunchReport:
+    """Tables of `ncu --csv`. Raises InputError when the file has no launch."""
+    remarks, losses = _Remarks(), Losses()
+    return _report(path, csv_pages.launches(remarks.without(lines_of(path)), losses), remarks, losses)
+
+
+def read_text(path: Path) -> LaunchReport:
+    """Pages of ncu without --csv. Raises InputError when the file has no launch."""
+    remarks, losses = _Remarks(), Losses()
+    printed = ((None, launch) for launch in text_page.launches(remarks.without(lines_of(path))) if _has_content(launch))
+    return _report(path, printed, remarks, losses)
+
+
+Launches = Iterator[tuple[Header | None, Printed]]
+
+
+def _report(path: Path, printed: Launches, remarks: _Remarks, losses: Losses) -> LaunchReport:
+    first = next(printed, None)
+    if first is None:
+        raise InputError(f"{path} holds no launch that Nsight Compute printed.{remarks.sentence()}")
+    header, launch = first
+    records = Records(_decimal_mark(path, header))
+    problems: list[str] = []
+    facts = ReportFacts(
+        host=launch.identity.host if launch.identity.host != LOOPBACK else None,
+        lacks=_lacking(header, launch),
+        notes=[_ORIGIN],
+    )
+    return LaunchReport(facts, _records(chain([first], printed), records, remarks, losses, problems), problems)
+
+
+def _records(
+    printed: Launches, records: Records, remarks: _Remarks, losses: Losses, problems: list[str]
+) -> Iterator[LaunchRecord]:
+    for _, launch in printed:
+        yield records.record(launch)
+    problems += [*_notes(records), *remarks.said, *_losses(losses)]
+
+
+_ORIGIN = (
+    "This is what ncu printed, not its report: it has no instructions and no samples of them, and does not say under "
+    "which clocks and caches it measured."
+)
+
+
+def _lacking(header: Header | None, launch: Printed) -> Sequence[str]:
+    """Tables of the case that such a page cannot fill: nothing in them says nothing."""
+    lacks = ["launch_stall", "launch_instruction"]
+    if header is not None:
+        if "Rule Name" not in header.columns:
+            lacks.append("launch_rule")
+        if {ranges.PUSHED, ranges.STARTED}.isdisjoint(header.columns):
+            lacks.append("launch_range")
+    elif all(figure.section is None for figure in launch.figures):
+        lacks.append("launch_rule")
+    return lacks
+
+
+def _decimal_mark(path: Path, header: Header | None) -> Decimal:
+    with path.open("rb") as file:
+        sample = decoded(file.read(SAMPLE_BYTES)) or ""
+    return decimal_mark(sample, is_of_ncu=header is None or '"Kernel Name"' in sample)
+
+
+def _has_content(launch: Printed) -> bool:
+    return bool(launch.figures or launch.rules)
+
+
+# ---- what is told about the file -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Remarks:
+    """What ncu said while it worked, between the lines that are read."""
+
+    said: list[str] = field(default_factory=list)
+
+    def without(self, lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            if not line.startswith("==") or not is_remark(line):
+                yield line
+            elif not line.startswith("==PROF==") and len(self.said) < MOST_REMARKS:
+                self.said.append(f"ncu said: {remark_in(line)}.")
+
+    def sentence(self) -> str:
+        return "".join(f" {remark}" for remark in self.said[:1])
+
+
+def _notes(records: Records) -> Iterator[str]:
+    if records.is_scaled:
+        yield (
+            "Figures were printed in scaled units and rounded, 32,768 byte as 32.77 Kbyte. "
+            "ncu --print-units base keeps their digits."
+        )
+    if records.averaged:
+        yield (
+            f"{records.averaged} of the launches are averages over several (ncu --print-summary). "
+            "Without the option, ncu prints each launch."
+        )
+    if records.uncollected:
+        yield f"ncu had no value for {_some(records.uncollected)}."
+    if records.unknown_labels:
+        yield (
+            f"Not known by their labels, and kept under them: {_some(records.unknown_labels)}. "
+            "ncu --page raw prints the names of metrics."
+        )
+
+
+def _losses(losses: Losses) -> Iterator[str]:
+    if losses.unfit:
+        yield f"{losses.unfit} rows do not fit the header of their table and were left out."
+    if losses.is_cut:
+        yield "The file ends in the middle of a row. Print it again."
+
+
+def _some(names: dict[str, None]) -> str:
+    shown = ", ".join(name[:LONGEST_NAME] for name in list(names)[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
