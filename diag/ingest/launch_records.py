@@ -108,7 +108,7 @@ class ReportFacts:
     devices: Sequence[ProfiledDevice] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # imported source code by file name
     is_cut: bool = False
-    lacks: Sequence[str] = ()  # tables of the case that such a file cannot fill, e.g. 'launch_rule'
+    lacks: Sequence[str] = ()  # tables of the case that it may not be able to fill: when empty, they say nothing
     notes: Sequence[str] = ()
 
 

@@ -55,7 +55,7 @@ class _Store:
             progress(f"launch {number + 1}")
             self._add(number, launch)
         self._add_sources()
-        capabilities = {**self.rows, **dict.fromkeys(self.facts.lacks)}
+        capabilities = {fact: n or (None if fact in self.facts.lacks else 0) for fact, n in self.rows.items()}
         self.case.finish_source(self.source_id, capabilities, [*self.facts.notes, *report.problems])
         return self.source_id
 

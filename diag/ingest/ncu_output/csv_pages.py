@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
-from diag.ingest.launch_records import RuleResult, Size
+from diag.ingest.launch_records import RuleResult
 from diag.ingest.ncu_output import messages, ranges
 from diag.ingest.ncu_output.labels import identifier_of
-from diag.ingest.ncu_output.printed import Figure, Identity, Printed
+from diag.ingest.ncu_output.printed import MOST_FIGURES, Figure, Identity, Printed, capability_of, integer_of, size_of
 from diag.ingest.ncu_output.rows import Header, Losses, names_metric, rows_of
 
 IDENTITY = frozenset(
@@ -30,24 +29,25 @@ def launches(lines: Iterator[str], losses: Losses) -> Launches:
     """Each launch with the header of the table that it is from."""
     for header, rows in groupby(rows_of(lines, losses), key=itemgetter(0)):
         fields = (fields for _, fields in rows)
-        yield from _raw(header, fields) if header.page == "raw" else _by_metric(header, fields, losses)
+        yield from _raw(header, fields, losses) if header.page == "raw" else _by_metric(header, fields, losses)
 
 
 Rows = Iterator[list[str]]
 
 
-def _raw(header: Header, rows: Rows) -> Launches:
+def _raw(header: Header, rows: Rows, losses: Losses) -> Launches:
     """A row of units, then one for each launch, with a column for each metric."""
     metrics = [(at, name) for at, name in enumerate(header.columns) if name not in IDENTITY and names_metric(name)]
-    of_launch, kernel = header.at("ID"), header.at("Kernel Name")
     units: Sequence[str] = [""] * len(header.columns)
     for row in rows:
-        if not row[of_launch] and not row[kernel]:
+        if _is_launch(header, row):
+            printed = _without_figures(header, row)
+            printed.figures = [Figure(None, name, units[at], row[at]) for at, name in metrics]
+            yield header, printed
+        elif row[header.at("ID")] or row[header.at("Kernel Name")]:
+            losses.unfit += 1
+        else:
             units = row
-            continue
-        printed = _without_figures(header, row)
-        printed.figures = [Figure(None, name, units[at], row[at]) for at, name in metrics]
-        yield header, printed
 
 
 def _by_metric(header: Header, rows: Rows, losses: Losses) -> Launches:
@@ -58,21 +58,31 @@ def _by_metric(header: Header, rows: Rows, losses: Losses) -> Launches:
     launch = ["ID", "Process ID", "Kernel Name"]
     if header.page == "summary":
         launch += ["Block Size", "Grid Size", "Device", "Device Id"]
+    for _, group in groupby(rows, key=_columns(header, *launch)):
+        if (printed := _launch(header, group, losses)) is not None:
+            yield header, printed
+
+
+def _launch(header: Header, rows: Rows, losses: Losses) -> Printed | None:
     value = "Average" if header.page == "summary" else "Metric Value"
     figure_of = _columns(header, "Section Name", "Metric Name", "Metric Unit", value)
-    metric, rule, kernel = header.at("Metric Name"), header.at("Rule Name"), header.at("Kernel Name")
-    for _, group in groupby(rows, key=_columns(header, *launch)):
-        first = next(group)
-        if not first[kernel]:
-            losses.unfit += 1 + sum(1 for _ in group)
-            continue
-        printed = _without_figures(header, first)
-        for row in chain((first,), group):
+    metric, rule = header.at("Metric Name"), header.at("Rule Name")
+    first = next(rows)
+    printed = _without_figures(header, first) if _is_launch(header, first) else None
+    if printed is not None:
+        for row in islice(chain((first,), rows), MOST_FIGURES):
             if row[metric]:
                 printed.figures.append(Figure._make(figure_of(row)))
             elif row[rule]:
                 printed.rules.append(_rule(header, row))
-        yield header, printed
+    losses.unfit += (printed is None) + sum(1 for _ in rows)
+    return printed
+
+
+def _is_launch(header: Header, row: Sequence[str]) -> bool:
+    """A summary of the raw page per GPU has rows whose fields are not in their columns (ncu 2022.3)."""
+    pid = row[header.at("Process ID")]
+    return bool(row[header.at("Kernel Name")]) and (pid.isdigit() or "Process ID" not in header.columns)
 
 
 def _columns(header: Header, *names: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
@@ -98,43 +108,17 @@ def _without_figures(header: Header, row: Sequence[str]) -> Printed:
     return Printed(
         Identity(
             name=of("Kernel Name"),
-            pid=_integer(of("Process ID")),
+            pid=integer_of(of("Process ID")),
             process_name=of("Process Name") or None,
             host=of("Host Name") or None,
-            context=_integer(of("Context")),
-            stream=_integer(of("Stream")),
+            context=integer_of(of("Context")),
+            stream=integer_of(of("Stream")),
             grid=size_of(of("Grid Size")),
             block=size_of(of("Block Size")),
-            device=_integer(of("Device") or of("Device Id")),
+            device=integer_of(of("Device") or of("Device Id")),
             compute_capability=capability_of(of("CC")),
-            launches=_integer(of("Invocations")),
+            launches=integer_of(of("Invocations")),
         ),
         tid=ranges.thread_of(pushed),
         ranges=[*ranges.pushed(pushed), *ranges.started(of(ranges.STARTED))],
     )
-
-
-def size_of(text: str) -> Size | None:
-    """Of `(32, 32, 1)`; None of anything else, as a mere number of threads.
-
-    >>> size_of("(32, 32, 1)")
-    (32, 32, 1)
-    """
-    match = _SIZE.fullmatch(text)
-    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
-
-
-_SIZE = re.compile(r"\(([0-9]{1,10}), ?([0-9]{1,10}), ?([0-9]{1,10})\)")
-
-
-def capability_of(text: str) -> tuple[int, int] | None:
-    """
-    >>> capability_of("8.6")
-    (8, 6)
-    """
-    match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text)
-    return None if match is None else (int(match[1]), int(match[2]))
-
-
-def _integer(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from diag.ingest.ncu_output.printed import Identity
 from diag.ingest.ncu_output.rows import header_of
-from diag.ingest.ncu_output.text_page import identity_of
+from diag.ingest.ncu_output.text_launch import NOBODY, launch_of
 
 Kind = Literal["ncu-csv", "ncu-text"]
 
@@ -17,8 +16,6 @@ LINES_TO_TABLE = 200
 
 _TABLE = re.compile(r"\s*(Section: |Metric Name\s+Metric Unit\s|-{3,} -{3,} -{3,})")
 _SOURCE_PAGE = re.compile(r'"(#",")?Address","Source"|\s*(#\s+)?Address\s+Source\s')
-_NOBODY = Identity("")
-
 LONGEST_REMARK = 300
 
 
@@ -30,7 +27,7 @@ def kind_of(lines: Iterable[str]) -> Kind | None:
             return "ncu-csv"
         if launch_at is not None and number - launch_at <= LINES_TO_TABLE and _TABLE.match(line):
             return "ncu-text"
-        if identity_of(line, _NOBODY) is not None:
+        if launch_of(line, NOBODY) is not None:
             launch_at = number
     return None
 

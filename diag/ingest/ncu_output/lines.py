@@ -47,5 +47,7 @@ def lines_of(path: Path) -> Iterator[str]:
     with path.open(encoding=encoding, errors="replace") as file:
         while line := file.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE:
-                raise InputError(f"{path} has a line of more than {LONGEST_LINE:,} characters. ncu prints none as long.")
+                raise InputError(
+                    f"{path} has a line of more than {LONGEST_LINE:,} characters. ncu prints none as long."
+                )
             yield line.rstrip("\n")

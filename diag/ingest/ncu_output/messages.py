@@ -10,7 +10,14 @@ from diag.ingest.launch_records import RuleResult
 
 Type = Literal["ok", "info", "optimization", "warning", "error"]
 
-TYPES: Mapping[str, Type] = {"": "ok", "OK": "ok", "INF": "info", "OPT": "optimization", "WRN": "warning", "ERR": "error"}
+TYPES: Mapping[str, Type] = {
+    "": "ok",
+    "OK": "ok",
+    "INF": "info",
+    "OPT": "optimization",
+    "WRN": "warning",
+    "ERR": "error",
+}
 """A rule that finds nothing has no mark before its message."""
 
 _SPEEDUP = re.compile(r"Est\. (?:(?P<kind>Local|Global) )?Speedup: (?P<pct>[0-9.,]+)%")

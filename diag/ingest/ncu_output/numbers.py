@@ -66,10 +66,8 @@ def _other(text: str, exponent: int, mark: Decimal) -> Value | None:
 def _number(plain: str, exponent: int) -> Value | None:
     if exponent == 0 and plain.removeprefix("-").isdigit():
         return int(plain)
-    if "e" in plain or "E" in plain:
-        value = float(plain) * float(f"1e{exponent}")
-    else:
-        value = float(f"{plain}e{exponent}")
+    has_exponent = "e" in plain or "E" in plain
+    value = float(plain) * float(f"1e{exponent}") if has_exponent else float(f"{plain}e{exponent}")
     return value if abs(value) < float("inf") else None
 
 
@@ -114,21 +112,20 @@ def _unmarked(text: str) -> str:
 
 # ---- the values that a metric is made of ---------------------------------------------------------------------------
 
-_WITH_INSTANCES = re.compile(r"(?P<total>[^()]*?)\s*\((?P<instances>.*)\)", re.DOTALL)
-
 
 def instances_of(text: str, exponent: int, mark: Decimal) -> tuple[Value | None, Sequence[Instance]] | None:
     """Total and instances of `1,254 (1,000; 254)`, or with keys `1,254 (0x10: 1,000; 0x20: 254)`; None if it is not so.
 
     The total is missing where ncu has none. Source: ncu --print-metric-instances values and details.
     """
-    match = _WITH_INSTANCES.fullmatch(text)
-    if match is None:
+    before, parenthesis, inside = text.partition("(")
+    before = before.strip()
+    if not parenthesis or not text.endswith(")"):
         return None
-    total = value_of(match["total"], exponent, mark)
-    if isinstance(total, str) or (total is None and match["total"]):
+    total = value_of(before, exponent, mark)
+    if isinstance(total, str) or (total is None and before):
         return None
-    return total, [_instance(part.strip(), exponent, mark) for part in match["instances"].split(";")]
+    return total, [_instance(part.strip(), exponent, mark) for part in inside[:-1].split(";")]
 
 
 def _instance(text: str, exponent: int, mark: Decimal) -> Instance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,6 +24,9 @@ from diag.ingest.ncu_output.units import scale_of
 from diag.ingest.ncu_rep.units import unit_of
 
 ATTRIBUTE = "device__attribute_"
+
+MOST_FIGURES = 100_000
+"""Of one launch: more rows than that are not ncu's."""
 
 
 class Figure(NamedTuple):
@@ -48,7 +52,7 @@ class Identity:
     block: Size | None = None
     device: int | None = None
     compute_capability: tuple[int, int] | None = None
-    launches: int | None = None  # that a summary averages
+    launches: int | None = None  # that its figures are averages of, in a summary
 
     @property
     def kind(self) -> Literal["kernel", "range", "graph"]:
@@ -91,14 +95,15 @@ class Records:
         self.unknown_labels: dict[str, None] = {}
         self.uncollected: dict[str, None] = {}
         self.is_scaled = False
-        self.averaged = 0
+        self.is_summary = self.is_without_device = False
 
     def record(self, printed: Printed) -> LaunchRecord:
         metrics = self._metrics(printed.figures)
         identity = printed.identity
         values = {name: metric.value for name, metric in metrics.items()}
         device = identity.device if identity.device is not None else _integer(values.get("launch__device_id"))
-        self.averaged += (identity.launches or 1) > 1
+        self.is_summary |= identity.launches is not None
+        self.is_without_device |= device is None
         return LaunchRecord(
             kind=identity.kind,
             name=identity.name,
@@ -171,3 +176,32 @@ def _integer(value: Any) -> int | None:
 
 def _text(value: Value | None) -> str | None:
     return value if isinstance(value, str) else None
+
+
+# ---- words to values -----------------------------------------------------------------------------------------------
+
+
+def size_of(text: str) -> Size | None:
+    """Of `(32, 32, 1)`; None of anything else, as a mere number of threads.
+
+    >>> size_of("(32, 32, 1)")
+    (32, 32, 1)
+    """
+    match = _SIZE.fullmatch(text)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+
+
+_SIZE = re.compile(r"\(([0-9]{1,10}), ?([0-9]{1,10}), ?([0-9]{1,10})\)")
+
+
+def capability_of(text: str) -> tuple[int, int] | None:
+    """
+    >>> capability_of("8.6")
+    (8, 6)
+    """
+    match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def integer_of(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

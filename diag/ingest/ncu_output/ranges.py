@@ -1,11 +1,13 @@
-"""NVTX ranges around a launch, as the columns of `--nvtx` hold them."""
+"""NVTX ranges around a launch, as CSV has them in two columns and the text page as a list."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from diag.ingest.launch_records import OpenRange
+from diag.ingest.ncu_output.printed import Printed
 
 PUSHED = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
 STARTED = "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
@@ -53,3 +55,32 @@ def _without_attributes(text: str) -> str:
     """Its name alone, which may have colons of its own."""
     match = _ATTRIBUTES.search(text)
     return text if match is None else text[: match.start()]
+
+
+class ListedRanges:
+    """A list of ranges that begins below the line of a launch, by thread and domain."""
+
+    _HEAD = re.compile(r"\s+NVTX (?:(Start/End) Ranges|Push/Pop Stack for Thread ([0-9]{1,18})):\s*")
+    _RANGE = re.compile(r"\s+<[0-9]{1,18},(.*)>\s*")
+    _ATTRIBUTE_INDENT = 10
+
+    def __init__(self) -> None:
+        self._kind: Literal["start", "push"] | None = None
+        self._domain = ""
+        self._depth = 0
+
+    def take(self, line: str, launch: Printed) -> bool:
+        """Takes a line into the launch if it is one of a list."""
+        if match := self._HEAD.fullmatch(line):
+            self._kind, self._domain, self._depth = "start" if match[1] else "push", "", 0
+            launch.tid = int(match[2]) if match[2] else launch.tid
+            return True
+        if self._kind is None:
+            return False
+        if match := self._RANGE.fullmatch(line):
+            if len(launch.ranges) < MOST_RANGES:
+                launch.ranges.append(OpenRange(self._depth, self._kind, self._domain, match[1]))
+            self._depth += 1
+        elif len(line) - len(line.lstrip()) < self._ATTRIBUTE_INDENT:
+            self._domain, self._depth = line.strip(), 0
+        return True

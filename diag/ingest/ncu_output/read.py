@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest.launch_records import LaunchRecord, LaunchReport, ReportFacts
-from diag.ingest.ncu_output import csv_pages, ranges, text_page
+from diag.ingest.ncu_output import csv_pages, text_page
 from diag.ingest.ncu_output.detect import is_remark, remark_in
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_output.numbers import Decimal, decimal_mark
@@ -51,7 +51,7 @@ def _report(path: Path, printed: Launches, remarks: _Remarks, losses: Losses) ->
     problems: list[str] = []
     facts = ReportFacts(
         host=launch.identity.host if launch.identity.host != LOOPBACK else None,
-        lacks=_lacking(header, launch),
+        lacks=_UNTOLD,
         notes=[_ORIGIN],
     )
     return LaunchReport(facts, _records(chain([first], printed), records, remarks, losses, problems), problems)
@@ -71,17 +71,8 @@ _ORIGIN = (
 )
 
 
-def _lacking(header: Header | None, launch: Printed) -> Sequence[str]:
-    """Tables of the case that such a page cannot fill: nothing in them says nothing."""
-    lacks = ["launch_stall", "launch_instruction"]
-    if header is not None:
-        if "Rule Name" not in header.columns:
-            lacks.append("launch_rule")
-        if {ranges.PUSHED, ranges.STARTED}.isdisjoint(header.columns):
-            lacks.append("launch_range")
-    elif all(figure.section is None for figure in launch.figures):
-        lacks.append("launch_rule")
-    return lacks
+_UNTOLD = ("launch_stall", "launch_instruction", "launch_rule", "launch_range")
+"""Tables of the case that ncu prints nothing for, or not on each page, or only where it was captured."""
 
 
 def _decimal_mark(path: Path, header: Header | None) -> Decimal:
@@ -120,10 +111,15 @@ def _notes(records: Records) -> Iterator[str]:
             "Figures were printed in scaled units and rounded, 32,768 byte as 32.77 Kbyte. "
             "ncu --print-units base keeps their digits."
         )
-    if records.averaged:
+    if records.is_summary:
         yield (
-            f"{records.averaged} of the launches are averages over several (ncu --print-summary). "
-            "Without the option, ncu prints each launch."
+            "This is a summary (ncu --print-summary): what counts as a launch is the average of all launches of a "
+            "kernel. Without the option, ncu prints each."
+        )
+    if records.is_without_device:
+        yield (
+            "Its page does not say on which device a kernel ran. ncu up to 2022 says that, and grid and block, on the "
+            "raw page alone (ncu --page raw)."
         )
     if records.uncollected:
         yield f"ncu had no value for {_some(records.uncollected)}."

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from diag.ingest.ncu_output.labels import metric_of
+from diag.ingest.ncu_output.lines import LONGEST_LINE
 
 MOST_COLUMNS = 50_000
 MOST_LINES_IN_ROW = 1000
@@ -89,25 +90,23 @@ _NEXT = re.compile(r'"[0-9]*",|==[A-Z]+==')
 def _whole_rows(lines: Iterator[str], losses: Losses) -> Iterator[str]:
     """Lines that belong together as one: names and messages may have several. Others stay alone."""
     parts: list[str] = []
+    n_quotes = n_letters = 0
     for line in lines:
-        if parts and (_NEXT.match(line) or len(parts) == MOST_LINES_IN_ROW):
+        if parts and (_NEXT.match(line) or len(parts) == MOST_LINES_IN_ROW or n_letters > LONGEST_LINE):
             losses.unfit += 1
             parts = []
-        if parts:
-            parts.append(line)
-        elif _is_whole(line) or not _START.match(line):
-            yield line
-            continue
-        else:
-            parts = [line]
-        if _is_whole(text := "\n".join(parts)):
-            yield text
+        if not parts:
+            if not _START.match(line):
+                yield line
+                continue
+            n_quotes = n_letters = 0
+        n_quotes += line.count('"')
+        n_letters += len(line)
+        parts.append(line)
+        if n_quotes % 2 == 0 and (parts[0][0] != '"' or line.rstrip()[-1:] in '",;\t'):
+            yield "\n".join(parts)
             parts = []
     losses.is_cut = bool(parts)
-
-
-def _is_whole(text: str) -> bool:
-    return text.count('"') % 2 == 0 and (text[:1] != '"' or text.rstrip(" ")[-1:] in '",;\t')
 
 
 def fields_of(row: str, delimiter: str) -> list[str] | None:
