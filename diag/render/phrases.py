@@ -10,7 +10,7 @@ from functools import cache
 
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report, WindowChange
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
 from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS
@@ -302,7 +302,7 @@ def profiled_kernel(report: Report, about: Subject) -> str:
     return f"{name} {about.configuration}" if several else name
 
 
-def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
+def device_of(report: Report, about: Subject | KernelRow | RangeRow | OperatorRow) -> DeviceRow | None:
     key = (about.source, about.process, about.device)
     return next((row for row in report.devices if (row.source, row.process, row.device) == key), None)
 
