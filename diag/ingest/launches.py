@@ -21,9 +21,14 @@ _READERS: Mapping[str, Callable[[Path], LaunchReport]] = {
 KINDS = frozenset(_READERS)
 
 
+def opened(path: Path, kind: str) -> LaunchReport:
+    """What a file of one of the kinds holds. Raises InputError when it is not what its kind says."""
+    return _READERS[kind](path)
+
+
 def read(file: InputFile, case: Case, *, progress: Progress = silent) -> int:
     """Adds a file to the case, inside the caller's transaction, and returns the source's id.
 
     Raises InputError when it is not what its kind says, or when nothing of it can be read.
     """
-    return store(_READERS[file.kind](file.data), file, case, progress=progress)
+    return store(opened(file.data, file.kind), file, case, progress=progress)

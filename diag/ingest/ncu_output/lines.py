@@ -51,3 +51,10 @@ def lines_of(path: Path) -> Iterator[str]:
                     f"{path} has a line of more than {LONGEST_LINE:,} characters. ncu prints none as long."
                 )
             yield line.rstrip("\n")
+
+
+def ends_in_line(path: Path) -> bool:
+    """Whether the last line has no end: then some of it may be missing."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 2))
+        return file.read().strip(b"\0")[-1:] not in (b"\n", b"\r")

@@ -91,7 +91,7 @@ class Records:
 
     def __init__(self, mark: Decimal) -> None:
         self._mark = mark
-        self._devices: dict[int, ProfiledDevice] = {}
+        self._devices: dict[tuple[int | None, int], ProfiledDevice] = {}
         self.unknown_labels: dict[str, None] = {}
         self.uncollected: dict[str, None] = {}
         self.is_scaled = False
@@ -144,20 +144,21 @@ class Records:
         return metrics
 
     def _device(self, ordinal: int, identity: Identity, values: Mapping[str, Value | None]) -> ProfiledDevice:
-        """Described by the first launch on it."""
-        if ordinal not in self._devices:
+        """Described by the first launch of the process on it."""
+        key = identity.pid, ordinal
+        if key not in self._devices:
             attributes = {
                 name.removeprefix(ATTRIBUTE): value
                 for name, value in values.items()
                 if name.startswith(ATTRIBUTE) and value is not None
             }
-            self._devices[ordinal] = ProfiledDevice(
+            self._devices[key] = ProfiledDevice(
                 ordinal=ordinal,
                 name=_text(attributes.get("display_name")),
                 compute_capability=identity.compute_capability or _capability(attributes),
                 attributes=attributes,
             )
-        return self._devices[ordinal]
+        return self._devices[key]
 
 
 def _capability(attributes: Mapping[str, Value]) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from diag.errors import InputError
 from diag.ingest.launch_records import LaunchRecord, LaunchReport, ReportFacts
 from diag.ingest.ncu_output import csv_pages, text_page
 from diag.ingest.ncu_output.detect import is_remark, remark_in
-from diag.ingest.ncu_output.lines import decoded, lines_of
+from diag.ingest.ncu_output.lines import decoded, ends_in_line, lines_of
 from diag.ingest.ncu_output.numbers import Decimal, decimal_mark
 from diag.ingest.ncu_output.printed import Printed, Records
 from diag.ingest.ncu_output.rows import Header, Losses
@@ -35,8 +35,21 @@ def read_csv(path: Path) -> LaunchReport:
 def read_text(path: Path) -> LaunchReport:
     """Pages of ncu without --csv. Raises InputError when the file has no launch."""
     remarks, losses = _Remarks(), Losses()
-    printed = ((None, launch) for launch in text_page.launches(remarks.without(lines_of(path))) if _has_content(launch))
+    lines = remarks.without(_whole(lines_of(path), path, losses))
+    printed = ((None, launch) for launch in text_page.launches(lines) if launch.figures or launch.rules)
     return _report(path, printed, remarks, losses)
+
+
+def _whole(lines: Iterator[str], path: Path, losses: Losses) -> Iterator[str]:
+    """Without a last line that has no end: a figure there may have lost digits."""
+    last: str | None = None
+    for line in lines:
+        if last is not None:
+            yield last
+        last = line
+    losses.is_cut = ends_in_line(path)
+    if last is not None and not losses.is_cut:
+        yield last
 
 
 Launches = Iterator[tuple[Header | None, Printed]]
@@ -79,10 +92,6 @@ def _decimal_mark(path: Path, header: Header | None) -> Decimal:
     with path.open("rb") as file:
         sample = decoded(file.read(SAMPLE_BYTES)) or ""
     return decimal_mark(sample, is_of_ncu=header is None or '"Kernel Name"' in sample)
-
-
-def _has_content(launch: Printed) -> bool:
-    return bool(launch.figures or launch.rules)
 
 
 # ---- what is told about the file -----------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ def _losses(losses: Losses) -> Iterator[str]:
     if losses.unfit:
         yield f"{losses.unfit} rows do not fit the header of their table and were left out."
     if losses.is_cut:
-        yield "The file ends in the middle of a row. Print it again."
+        yield "The file ends in the middle of a line. Print it again."
 
 
 def _some(names: dict[str, None]) -> str:

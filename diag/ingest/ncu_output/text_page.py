@@ -19,7 +19,7 @@ from diag.ingest.ncu_output.text_launch import NOBODY, launch_of, process_of
 from diag.ingest.ncu_output.text_table import DASHES, HEAD, Table
 
 _SECTION = re.compile(r"\s*Section: (.+)")
-_MESSAGE = re.compile(r"\s{0,8}(INF|OPT|WRN|ERR|OK )\s{2,3}(?=\S)(.*)")
+_MESSAGE = re.compile(r"\s{0,8}(INF|OPT|WRN|ERR)\s{2,3}(?=\S)(.*)")
 _DETAILS = "> "
 """Metrics behind a message (--print-rule-details)."""
 
@@ -101,7 +101,7 @@ class _Page:
             self._leave(line)
 
     def _take_message(self, line: str) -> bool:
-        """Of a rule. A mark tells its kind; that of one that found nothing has none. The table comes first."""
+        """Of a rule. A mark tells its type, and one without a type has none. The table comes first."""
         if match := _MESSAGE.fullmatch(line):
             self._end_message()
             self._message = _Message(match[1], [match[2].strip()])

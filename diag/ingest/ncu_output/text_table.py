@@ -64,6 +64,8 @@ class Table:
         (name_start, name_end), (unit_start, unit_end), *_, (value_start, value_end) = self._columns
         name, unit = line[name_start:name_end].strip(), line[unit_start:unit_end].strip()
         value = line[value_start:].strip()
+        if name == "Metric Name":  # the rest of the line is missing
+            return
         if self._row is not None and (not name or (self._row.has_full_name and not unit and not value)):
             self._row.go_on(name, value)
         else:
