@@ -62,14 +62,12 @@ class Launch:
     rules: Sequence[Rule] = ()
 
     def fields(self, sections: Sequence[Section], strings: dict[str, int]) -> Fields:
-        made: Fields = {
-            **{1: self.thread, 2: 1, 3: 1, 4: 1, 8: 3, 14: 1_700_000_000},
-            **{5: self.function.encode(), 6: self.function.encode(), 7: self.name.encode()},
-            **{9: _size((0, 0, 0)), 10: _size(self.grid), 11: _size(self.block)},
-            13: [_metric(strings.setdefault(name, len(strings)), value) for name, value in self.metrics.items()],
-            **{15: {}, 16: 0, 17: [section.fields for section in sections]},
-            **{19: [rule.fields for rule in self.rules], 22: 1, 23: self.stream},
-        }
+        made: Fields = dict.fromkeys((2, 3, 4), 1)  # of the call, the program and the kernel
+        made |= {1: self.thread, 8: 3, 14: 1_700_000_000, 15: {}, 16: 0, 22: 1, 23: self.stream}
+        made |= {5: self.function.encode(), 6: self.function.encode(), 7: self.name.encode()}
+        made |= {9: _size((0, 0, 0)), 10: _size(self.grid), 11: _size(self.block)}
+        made[13] = [_metric(strings.setdefault(name, len(strings)), value) for name, value in self.metrics.items()]
+        made |= {17: [section.fields for section in sections], 19: [rule.fields for rule in self.rules]}
         if self.ranges or self.started:
             made[21] = self._nvtx()
         return made

@@ -8,9 +8,9 @@ from operator import itemgetter
 
 from diag.ingest.launch_records import RuleResult
 from diag.ingest.ncu_output import messages, ranges
-from diag.ingest.ncu_output.labels import identifier_of
+from diag.ingest.ncu_output.labels import identifier_of, metric_of
 from diag.ingest.ncu_output.printed import MOST_FIGURES, Figure, Identity, Printed, capability_of, integer_of, size_of
-from diag.ingest.ncu_output.rows import Header, Losses, names_metric, rows_of
+from diag.ingest.ncu_output.rows import Header, Losses, rows_of
 
 IDENTITY = frozenset(
     (
@@ -37,7 +37,7 @@ Rows = Iterator[list[str]]
 
 def _raw(header: Header, rows: Rows, losses: Losses) -> Launches:
     """A row of units, then one for each launch, with a column for each metric."""
-    metrics = [(at, name) for at, name in enumerate(header.columns) if name not in IDENTITY and names_metric(name)]
+    metrics = [(at, name) for at, name in enumerate(header.columns) if name not in IDENTITY and metric_of(None, name)]
     units: Sequence[str] = [""] * len(header.columns)
     for row in rows:
         if _is_launch(header, row):

@@ -11,12 +11,12 @@ from diag.ingest.ncu_output.text_launch import NOBODY, launch_of
 
 Kind = Literal["ncu-csv", "ncu-text"]
 
+LONGEST_REMARK = 300
 LINES_TO_TABLE = 200
 """Lines between a launch and its first table: the ranges around it stand there."""
 
 _TABLE = re.compile(r"\s*(Section: |Metric Name\s+Metric Unit\s|-{3,} -{3,} -{3,})")
 _SOURCE_PAGE = re.compile(r'"(#",")?Address","Source"|\s*(#\s+)?Address\s+Source\s')
-LONGEST_REMARK = 300
 
 
 def kind_of(lines: Iterable[str]) -> Kind | None:

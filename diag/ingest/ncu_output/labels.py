@@ -6,16 +6,17 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+LONGEST_NAME = 500
+MOST_REMEMBERED = 1 << 16
+
 _NAME = re.compile(r"[a-z0-9_]+__[\w.:]+")
-_BARE_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
-"""A few metrics have no unit before their name, like `inst_executed` and `memory_l2_theoretical_sectors_global`."""
 
 
-@cache
+@lru_cache(MOST_REMEMBERED)
 def metric_of(section: str | None, printed: str) -> str | None:
     """The name of the metric behind a label or name, or both together; None for a label that is not known.
 
@@ -24,11 +25,13 @@ def metric_of(section: str | None, printed: str) -> str | None:
     >>> metric_of("Memory Workload Analysis", "Memory Throughput"), metric_of(None, "Duration (gpu__time_duration.sum)")
     ('dram__bytes.sum.per_second', 'gpu__time_duration.sum')
     """
+    if len(printed) > LONGEST_NAME:
+        return None
     known = _sections().get(section or "", {}).get("labels", {}).get(printed) or _everywhere().get(printed)
     if known is not None:
         return str(known)
-    if _BARE_NAME.fullmatch(printed):
-        return printed
+    if " " not in printed:
+        return printed if "_" in printed else None
     named = _NAME.findall(printed)
     return named[-1] if named else None
 

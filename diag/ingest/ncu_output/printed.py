@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from diag.ingest.kernel_names import function_of
@@ -18,7 +18,7 @@ from diag.ingest.launch_records import (
     Size,
     Value,
 )
-from diag.ingest.ncu_output.labels import metric_of
+from diag.ingest.ncu_output.labels import MOST_REMEMBERED, metric_of
 from diag.ingest.ncu_output.numbers import Decimal, instances_of, is_uncollected, value_of
 from diag.ingest.ncu_output.units import scale_of
 from diag.ingest.ncu_rep.units import unit_of
@@ -79,7 +79,7 @@ class _Meaning(NamedTuple):
     is_known: bool
 
 
-@cache
+@lru_cache(MOST_REMEMBERED)
 def _meaning(section: str | None, printed: str, unit: str) -> _Meaning:
     name = metric_of(section, printed)
     scale = scale_of(unit)

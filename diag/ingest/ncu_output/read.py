@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -11,13 +11,12 @@ from diag.errors import InputError
 from diag.ingest.launch_records import LaunchRecord, LaunchReport, ReportFacts
 from diag.ingest.ncu_output import csv_pages, text_page
 from diag.ingest.ncu_output.detect import is_remark, remark_in
-from diag.ingest.ncu_output.lines import decoded, ends_in_line, lines_of
-from diag.ingest.ncu_output.numbers import Decimal, decimal_mark
+from diag.ingest.ncu_output.lines import ends_in_line, lines_of
+from diag.ingest.ncu_output.numbers import decimal_mark
 from diag.ingest.ncu_output.printed import Printed, Records
 from diag.ingest.ncu_output.rows import Header, Losses
 
-SAMPLE_BYTES = 1 << 19
-"""Part of a file from which its locale is told."""
+SAMPLE_FIGURES = 2000
 
 MOST_REMARKS = 5
 LONGEST_NAME = 200
@@ -56,18 +55,31 @@ Launches = Iterator[tuple[Header | None, Printed]]
 
 
 def _report(path: Path, printed: Launches, remarks: _Remarks, losses: Losses) -> LaunchReport:
-    first = next(printed, None)
-    if first is None:
+    first = _first_launches(printed)
+    if not first:
         raise InputError(f"{path} holds no launch that Nsight Compute printed.{remarks.sentence()}")
-    header, launch = first
-    records = Records(_decimal_mark(path, header))
+    header, launch = first[0]
+    texts = "\n".join(figure.text for _, launch in first for figure in launch.figures)
+    records = Records(decimal_mark(texts, is_of_ncu=header is None or header.is_of_ncu))
     problems: list[str] = []
     facts = ReportFacts(
         host=launch.identity.host if launch.identity.host != LOOPBACK else None,
         lacks=_UNTOLD,
         notes=[_ORIGIN],
     )
-    return LaunchReport(facts, _records(chain([first], printed), records, remarks, losses, problems), problems)
+    return LaunchReport(facts, _records(chain(first, printed), records, remarks, losses, problems), problems)
+
+
+def _first_launches(printed: Launches) -> Sequence[tuple[Header | None, Printed]]:
+    """Enough of them to tell the locale of their numbers."""
+    first = []
+    n_figures = 0
+    for header, launch in printed:
+        first.append((header, launch))
+        n_figures += len(launch.figures)
+        if n_figures >= SAMPLE_FIGURES:
+            break
+    return first
 
 
 def _records(
@@ -86,12 +98,6 @@ _ORIGIN = (
 
 _UNTOLD = ("launch_stall", "launch_instruction", "launch_rule", "launch_range")
 """Tables of the case that ncu prints nothing for, or not on each page, or only where it was captured."""
-
-
-def _decimal_mark(path: Path, header: Header | None) -> Decimal:
-    with path.open("rb") as file:
-        sample = decoded(file.read(SAMPLE_BYTES)) or ""
-    return decimal_mark(sample, is_of_ncu=header is None or '"Kernel Name"' in sample)
 
 
 # ---- what is told about the file -----------------------------------------------------------------------------------

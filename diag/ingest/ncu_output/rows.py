@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from diag.ingest.ncu_output.labels import metric_of
 from diag.ingest.ncu_output.lines import LONGEST_LINE
 
 MOST_COLUMNS = 50_000
@@ -27,7 +26,9 @@ class Header:
     """The first line of a table. Two are never the same: a file may hold what several runs have printed."""
 
     columns: tuple[str, ...]
-    delimiter: str = ","
+    delimiter: str
+    is_of_ncu: bool
+    """It has ncu's quotes: no other program saved it again."""
 
     @cached_property
     def page(self) -> Page | None:
@@ -64,7 +65,9 @@ def header_of(line: str) -> Header | None:
     fields = fields_of(line, delimiter)
     if fields is None or len(fields) > MOST_COLUMNS:
         return None
-    header = Header(tuple(field.strip() for field in fields), delimiter)
+    header = Header(
+        tuple(field.strip() for field in fields), delimiter, is_of_ncu=line.lstrip("\ufeff").startswith('"')
+    )
     return header if header.page else None
 
 
@@ -72,7 +75,7 @@ def rows_of(lines: Iterator[str], losses: Losses) -> Iterator[tuple[Header, list
     """Each row with the header of its table: a field for each column, and an empty one behind."""
     header: Header | None = None
     for row in _whole_rows(lines, losses):
-        if row[row[:1] == '"' :][:1].isalpha() and (found := header_of(row)) is not None:
+        if row[:3].lstrip('"')[:1].isalpha() and (found := header_of(row)) is not None:
             header = found
         elif header is not None and _START.match(row):
             fields = fields_of(row, header.delimiter)
@@ -119,8 +122,3 @@ def fields_of(row: str, delimiter: str) -> list[str] | None:
         return next(csv.reader([row], delimiter=delimiter), None)
     except csv.Error:
         return None
-
-
-def names_metric(column: str) -> bool:
-    """Whether a column of the raw page is a metric's."""
-    return metric_of(None, column) is not None

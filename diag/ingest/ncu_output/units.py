@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
+
+MOST_REMEMBERED = 1 << 12
 
 
 class Scale(NamedTuple):
@@ -20,7 +22,7 @@ class Scale(NamedTuple):
     unit: str
 
 
-@cache
+@lru_cache(MOST_REMEMBERED)
 def scale_of(printed: str) -> Scale:
     """The base unit of a printed unit. One that is not known is its own base.
 

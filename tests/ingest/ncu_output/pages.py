@@ -9,8 +9,10 @@ from diag.ingest.detect import detect
 from diag.ingest.launch_records import LaunchRecord, Metric, Value
 from diag.ingest.launches import opened
 
-IDENTITY = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size")
-IDENTITY += ("Grid Size", "Device", "CC")
+IDENTITY = (
+    *("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream"),
+    *("Block Size", "Grid Size", "Device", "CC"),
+)
 DETAILS = (*IDENTITY, "Section Name", "Metric Name", "Metric Unit", "Metric Value")
 RULES = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
 

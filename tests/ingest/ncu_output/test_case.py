@@ -104,7 +104,7 @@ def test_details_of_a_t4() -> None:
         assert metrics["dram__bytes.sum.per_second"] == 196_456_177_859.63
         assert metrics["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 61.84
         assert metrics["smsp__cycles_elapsed.sum"] == 1_966_292_704
-        # 83 rows: 11 messages of rules, 72 figures, of which SM Active Cycles and Average SM Active Cycles are one metric.
+        # 83 rows: 11 messages of rules, 72 figures; SM Active Cycles and Average SM Active Cycles are one metric.
         assert len(metrics) == 71
         rules = [tuple(row) for row in case.rows("SELECT rule, type, speedup_pct, speedup_kind FROM launch_rule")]
         assert len(rules) == 11

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -132,17 +133,13 @@ def test_what_rules_said(tmp_path: Path) -> None:
         message("Occupancy", "Occupancy", "WRN", "Slow.", "local", "none"),
     )
     (launch,) = launches(content, tmp_path)
-    shared = {"section": "SpeedOfLight", "name": None, "title": None}
-    assert launch.rules[0] == RuleResult(
-        "SOLBottleneck",
-        type="optimization",
-        message='Look at "Memory".',
-        speedup_pct=45.14,
-        speedup_kind="global",
-        **shared,
+    first, second, third = launch.rules
+    message_of = partial(RuleResult, "SOLBottleneck", "SpeedOfLight", name=None, title=None)
+    assert first == message_of(
+        type="optimization", message='Look at "Memory".', speedup_pct=45.14, speedup_kind="global"
     )
-    assert launch.rules[1] == RuleResult("SOLBottleneck", type="ok", message="It\nhas two lines.", **shared)
-    assert (launch.rules[2].type, launch.rules[2].speedup_pct) == ("warning", None)
+    assert second == message_of(type="ok", message="It\nhas two lines.")
+    assert (third.type, third.speedup_pct) == ("warning", None)
 
 
 def test_rows_of_rules_belong_to_their_launch(tmp_path: Path) -> None:
@@ -160,7 +157,8 @@ def test_ranges(tmp_path: Path) -> None:
     )
     pushed = (
         '303  ""<default domain>:step 3:Uint64:42:RGB:0xff00ff00:ASCII:step 3""  '
-        '""<default domain>:layer: attention:none:none:none:none:none:none""  ""NCCL:all, "reduce":none:none:none:none:none:none"" '
+        '""<default domain>:layer: attention:none:none:none:none:none:none""  '
+        '""NCCL:all, "reduce":none:none:none:none:none:none"" '
     )
     started = ' ""3:NCCL:epoch 1:none:none:none:none:none:none"" '
     header = row(*DETAILS[:4], *columns, *DETAILS[4:])

@@ -34,8 +34,8 @@ def test_kinds(content: str, kind: str, tmp_path: Path) -> None:
 
 
 OTHERS = {
-    "nsys stats": '"Time (%)","Total Time (ns)","Instances","Avg (ns)","Name"\n100.0,179106560,61,2936173.1,"saxpy(int)"\n',
-    "nsys trace": "Start (ns),Duration (ns),CorrId,GrdX,BlkX,Device,Ctx,Strm,Name\n1,2,3,64,256,A100 (0),1,7,saxpy(int)\n",
+    "nsys stats": '"Time (%)","Total Time (ns)","Instances","Name"\n100.0,179106560,61,"saxpy(int)"\n',
+    "nsys trace": "Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,Strm,Name\n1,2,3,64,A100 (0),1,7,saxpy(int)\n",
     "nvidia-smi": "timestamp, name, utilization.gpu [%], memory.used [MiB]\n2024/01/01, NVIDIA A100, 97 %, 4096 MiB\n",
     "nccl-tests": "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
     "     1048576        262144     float     sum      -1    54.32   19.30   33.78      0\n",

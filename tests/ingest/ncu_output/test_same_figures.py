@@ -17,7 +17,7 @@ from diag.ingest.launches import opened
 from diag.ingest.ncu_output import csv_pages, text_page
 from diag.ingest.ncu_output.labels import metric_of
 from diag.ingest.ncu_output.lines import lines_of
-from diag.ingest.ncu_output.numbers import Decimal, is_nothing
+from diag.ingest.ncu_output.numbers import Decimal
 from diag.ingest.ncu_output.printed import Figure, Printed
 from diag.ingest.ncu_output.rows import Losses
 from diag.ingest.ncu_output.units import scale_of
