@@ -71,7 +71,10 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
     with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
+    ] = False,
+    with_ncu_report: Annotated[
+        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
     ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
@@ -122,7 +125,13 @@ def export(
             raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
     else:
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
-    options = ImportOptions(use_cache=not no_cache, bounds=bounds, with_nsys_export=with_nsys_export, note=note)
+    options = ImportOptions(
+        use_cache=not no_cache,
+        bounds=bounds,
+        with_nsys_export=with_nsys_export,
+        with_ncu_report=with_ncu_report,
+        note=note,
+    )
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
         if is_trace:

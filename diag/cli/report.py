@@ -75,7 +75,10 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
     ] = None,
     with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
+    ] = False,
+    with_ncu_report: Annotated[
+        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
     ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
@@ -116,6 +119,7 @@ def report(
             use_cache=not no_cache,
             bounds=bounds,
             with_nsys_export=with_nsys_export,
+            with_ncu_report=with_ncu_report,
             note=note,
         )
         with opened(inputs, imports, status) as case:

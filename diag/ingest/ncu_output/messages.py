@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from diag.ingest.launch_records import RuleResult
+from diag.ingest.launch_records import MessageType, RuleResult, SpeedupKind
 
-Type = Literal["ok", "info", "optimization", "warning", "error"]
-
-TYPES: Mapping[str, Type] = {"": "info", "INF": "ok", "OPT": "optimization", "WRN": "warning", "ERR": "error"}
+TYPES: Mapping[str, MessageType] = {"": "info", "INF": "ok", "OPT": "optimization", "WRN": "warning", "ERR": "error"}
 """By ncu's marks. Tried with ncu 2022.3: what reports call `ok` it marks INF, and what has no type has no mark."""
 
 _SPEEDUP = re.compile(r"Est\. (?:(?P<kind>Local|Global) )?Speedup: (?P<pct>[0-9.,]+)%")
@@ -19,7 +17,7 @@ _SPEEDUP = re.compile(r"Est\. (?:(?P<kind>Local|Global) )?Speedup: (?P<pct>[0-9.
 class Speedup(NamedTuple):
     """An estimate. Local: of the metric that the rule is about, not of the kernel."""
 
-    kind: Literal["local", "global"]
+    kind: SpeedupKind
     pct: float
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from diag.ingest.kernel_names import function_of
 from diag.ingest.launch_records import (
@@ -18,6 +18,7 @@ from diag.ingest.launch_records import (
     Size,
     Value,
 )
+from diag.ingest.launch_values import integer
 from diag.ingest.ncu_output.labels import MOST_REMEMBERED, metric_of
 from diag.ingest.ncu_output.numbers import Decimal, instances_of, is_uncollected, value_of
 from diag.ingest.ncu_output.units import scale_of
@@ -25,6 +26,7 @@ from diag.ingest.ncu_rep.units import unit_of
 
 ATTRIBUTE = "device__attribute_"
 
+MOST_DEVICES = 1000
 MOST_FIGURES = 100_000
 """Of one launch: more rows than that are not ncu's."""
 
@@ -101,7 +103,7 @@ class Records:
         metrics = self._metrics(printed.figures)
         identity = printed.identity
         values = {name: metric.value for name, metric in metrics.items()}
-        device = identity.device if identity.device is not None else _integer(values.get("launch__device_id"))
+        device = identity.device if identity.device is not None else integer(values.get("launch__device_id"))
         self.is_summary |= identity.launches is not None
         self.is_without_device |= device is None
         return LaunchRecord(
@@ -143,10 +145,10 @@ class Records:
             metrics[name] = Metric(name, unit, value)
         return metrics
 
-    def _device(self, ordinal: int, identity: Identity, values: Mapping[str, Value | None]) -> ProfiledDevice:
+    def _device(self, ordinal: int, identity: Identity, values: Mapping[str, Value | None]) -> ProfiledDevice | None:
         """Described by the first launch of the process on it."""
         key = identity.pid, ordinal
-        if key not in self._devices:
+        if key not in self._devices and len(self._devices) < MOST_DEVICES:
             attributes = {
                 name.removeprefix(ATTRIBUTE): value
                 for name, value in values.items()
@@ -157,22 +159,19 @@ class Records:
                 name=_text(attributes.get("display_name")),
                 compute_capability=identity.compute_capability or _capability(attributes),
                 attributes=attributes,
+                pid=identity.pid,
             )
-        return self._devices[key]
+        return self._devices.get(key)
 
 
 def _capability(attributes: Mapping[str, Value]) -> tuple[int, int] | None:
-    major, minor = (_integer(attributes.get(f"compute_capability_{part}")) for part in ("major", "minor"))
+    major, minor = (integer(attributes.get(f"compute_capability_{part}")) for part in ("major", "minor"))
     return None if major is None or minor is None else (major, minor)
 
 
 def _size(name: str, values: Mapping[str, Value | None]) -> Size | None:
-    x, y, z = (_integer(values.get(f"{name}_{axis}")) for axis in "xyz")
+    x, y, z = (integer(values.get(f"{name}_{axis}")) for axis in "xyz")
     return None if x is None or y is None or z is None else (x, y, z)
-
-
-def _integer(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and abs(value) < 1 << 62 else None
 
 
 def _text(value: Value | None) -> str | None:

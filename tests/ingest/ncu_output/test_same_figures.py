@@ -104,6 +104,7 @@ def _assert_same_metrics(launch: LaunchRecord, other: LaunchRecord, words: Mappi
         figure = words[metric.name]
         if metric_of(figure.section, figure.name) is None:
             continue
+        assert values[metric.name].unit in ("", metric.unit)  # a report does not say it
         same = _same_as(figure, mark)
         assert same(values[metric.name].value, metric.value), (figure, values[metric.name].value, metric.value)
         if metric.instances:
