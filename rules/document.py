@@ -64,7 +64,13 @@ class SourceOf(msgspec.Struct):
     host: str | None = None
     graph_mode: str | None = None
     time_resolution_ns: int = 1
+    joined_to: int | None = None
     capabilities: Mapping[str, int | None] = {}
+
+    @property
+    def has_timeline(self) -> bool:
+        """Whether it is a timeline, and not part of that of another source or a profile of single launches."""
+        return self.joined_to is None and self.capabilities.get("launch") is None
 
 
 class DeviceOf(msgspec.Struct):
@@ -129,6 +135,7 @@ class LaunchOf(msgspec.Struct):
     sol: SpeedOfLightOf
     clocks: ClocksOf
     device_name: str | None = None
+    grid: Size | None = None
     block: Size | None = None
     cache_control: str | None = None
     replay: str | None = None
