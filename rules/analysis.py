@@ -20,6 +20,7 @@ from diag.model.near import did_you_mean, near
 from diag.rules import engine, tables, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
+from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
@@ -56,6 +57,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
         kernels=_kernels(traces),
+        operators=operator_rows(traces),
         launches=launch_rows(case, kernels),
         ranges=_ranges(traces),
         findings=findings,

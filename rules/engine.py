@@ -31,6 +31,7 @@ SUBJECTS = (
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
     "ncu_speed_of_light",
+    "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -121,6 +121,28 @@ class RangeRow:
 
 
 @dataclass(frozen=True)
+class OperatorRow:
+    """Calls of one PyTorch operator with the same shapes: their work, *modelled* from the shapes, and measured time."""
+
+    source: int
+    process: int
+    device: int
+    name: str
+    shapes: str
+    dtype: str | None
+    kind: str  # 'gemm' | 'convolution' | 'attention' | 'norm' | 'elementwise' | 'reduction'
+    count: int
+    gpu_ns: int  # union of what these calls launched
+    share_of_window: float
+    flops: int  # of all calls together
+    bytes: int | None  # the least that must move; None where a type is not known
+    flops_per_s: float
+    bytes_per_s: float | None
+    intensity: float | None  # FLOP per byte
+    formula: str  # of the FLOPs of one call
+
+
+@dataclass(frozen=True)
 class Clocks:
     """At which clocks a launch was measured."""
 
@@ -278,6 +300,7 @@ class Report:
     overlaps: Mapping[str, Sequence[str]]
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
+    operators: Sequence[OperatorRow] = ()  # longest first
     launches: Sequence[LaunchRow] = ()  # in the order of their files
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one

@@ -179,6 +179,11 @@ def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Pa
     from diag.export.perfetto import trace_of
     from diag.rules.analysis import AnalysisOptions, analyse
 
+    if not any(source.has_timeline for source in case.sources):
+        raise UsageError(
+            "Nsight Compute measures launches one by one: there is no timeline to draw. Its tables are to be had with "
+            "--format csv -o FOLDER"
+        )
     status("applying rules")
     findings = analyse(case, AnalysisOptions(window)).findings  # anew, for a stored report has no extents
     status(f"writing {output.name}")

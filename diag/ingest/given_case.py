@@ -27,6 +27,10 @@ _REFERENCES = {
     "short_name_id": "name",
     "symbol_id": "name",
     "module_id": "name",
+    "file_id": "name",
+    "category_id": "name",
+    "launch_id": "launch",
+    "metric_id": "metric",
 }
 _NEVER_NEGATIVE = ("bytes", "count", "input_bytes", "output_bytes")
 _SOURCE = f"""

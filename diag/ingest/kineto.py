@@ -43,6 +43,7 @@ from diag.ingest.kineto_metadata import device_row, integer, literal, text
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
 from diag.ingest.ranges import RangeChunk, RangeWriter
+from diag.model.operators import MODELLED
 from diag.store.case import Case
 from diag.store.names import short_kernel_name
 from diag.timeline.ranges import KINDS, OPEN_NS
@@ -222,6 +223,7 @@ class _Trace:
             external_id=None if fact == "python" else [known.external_id_of(a) for a in slices.args()],
             shapes=self._shapes(slices) if fact == "operator" else None,
             dtypes=_dtypes(slices) if fact == "operator" else None,
+            inputs=_inputs(slices) if fact == "operator" else None,
         )
         self.ranges.add(chunk)
         if fact == "operator":
@@ -544,10 +546,19 @@ def _by_fact(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[A-Za-z]")
+_DIGIT_OR_LETTER = re.compile(r"[0-9A-Za-z]")
 
 
 def _dtypes(slices: _Slices) -> list[str | None]:
     return [_json_text(args.dtypes, _LETTER) for args in slices.args()]
+
+
+def _inputs(slices: _Slices) -> list[str | None]:
+    """Of the operators whose work they tell: they are long, and of no use with the others."""
+    return [
+        _json_text(args.inputs, _DIGIT_OR_LETTER) if event.name in MODELLED else None
+        for event, args in zip(slices.events, slices.args(), strict=True)
+    ]
 
 
 def _json_text(raw: msgspec.Raw, telling: re.Pattern[str]) -> str | None:

@@ -55,6 +55,7 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=ABSENT)
     shapes_2020: msgspec.Raw = msgspec.field(name="Input dims", default=ABSENT)
     dtypes: msgspec.Raw = msgspec.field(name="Input type", default=ABSENT)
+    inputs: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=ABSENT)
     # Of communication. Taken as they are: an operation is not left out because one of them is odd.
     collective: msgspec.Raw = msgspec.field(name="Collective name", default=ABSENT)
     collective_dtype: msgspec.Raw = msgspec.field(name="dtype", default=ABSENT)

@@ -42,6 +42,7 @@ class RangeChunk:
     external_id: Sequence[int | None] | None = None
     shapes: Sequence[str | None] | None = None
     dtypes: Sequence[str | None] | None = None
+    inputs: Sequence[str | None] | None = None
     category: Sequence[str | None] | None = None
     payload: Sequence[str | None] | None = None  # JSON
 
@@ -119,6 +120,7 @@ class RangeWriter:
             "external_id": chunk.external_id,
             "shapes": chunk.shapes,
             "dtypes": chunk.dtypes,
+            "inputs": chunk.inputs,
             "payload": chunk.payload,
         }
         given = {name: values for name, values in columns.items() if values is not None}

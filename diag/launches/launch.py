@@ -92,12 +92,12 @@ def _size(row: Mapping[str, Any], name: str) -> Size | None:
 
 
 def metrics_of(case: Case, launch_id: int) -> dict[str, Any]:
-    """Values by the names that ncu gives metrics, in base units."""
+    """Values by the names that ncu gives metrics, in base units; None for what could not be measured."""
     return dict(case.db.execute(_METRICS, (launch_id,)))
 
 
 _METRICS = """
     SELECT m.name, v.value
       FROM launch_metric v JOIN metric m ON m.id = v.metric_id
-     WHERE v.launch_id = ? AND v.value IS NOT NULL
+     WHERE v.launch_id = ?
 """

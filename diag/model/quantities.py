@@ -57,12 +57,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a quantity has no value: metrics that were not collected, or a division by `zero`, a formula that is 0."""
+    """Why a quantity has no value: metrics that are not there, or a division by `zero`, a formula that is 0.
+
+    `is_empty`: the report has the metrics, but no number for them; ncu could not measure what it was told to.
+    """
 
     quantity: str
     metrics: tuple[str, ...]
     section: str
     zero: str | None = None
+    is_empty: bool = False
 
     @property
     def because(self) -> str:
@@ -82,9 +86,15 @@ def together(missing: Sequence[Missing]) -> str:
     uncollected = [each for each in missing if each.metrics]
     if not uncollected:
         return "; ".join(dict.fromkeys(each.because for each in missing))
-    metrics = tuple(dict.fromkeys(metric for each in uncollected for metric in each.metrics))
-    were = "was" if len(metrics) == 1 else "were"
-    return f"{', '.join(metrics)} {were} not collected (ncu {_sections([each.section for each in uncollected])})"
+    sentences = []
+    for is_empty, why in ((False, "not collected"), (True, "not measured: the report holds no number")):
+        of = [each for each in uncollected if each.is_empty == is_empty]
+        metrics = tuple(dict.fromkeys(metric for each in of for metric in each.metrics))
+        if metrics:
+            were = "was" if len(metrics) == 1 else "were"
+            sections = "" if is_empty else f" (ncu {_sections([each.section for each in of])})"
+            sentences.append(f"{', '.join(metrics)} {were} {why}{sections}")
+    return "; ".join(sentences)
 
 
 def _sections(named: Sequence[str]) -> str:
@@ -105,7 +115,8 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
         return Missing(name, (), quantity.section)
     used = tuple(dict.fromkeys(_names(tree)))
     if missing := tuple(metric for metric in used if not _is_number(metrics.get(metric))):
-        return Missing(name, missing, quantity.section)
+        is_empty = all(metric in metrics for metric in missing)
+        return Missing(name, missing, quantity.section, is_empty=is_empty)
     try:
         return Measured(_value(tree, metrics), quantity.unit, spelt(tree), used)
     except DividedByZero as error:

@@ -61,7 +61,18 @@ PLAIN = frozenset({"ns", "bytes", "bytes/s", "share", "count", "text"})
 SCALED = frozenset({"Hz", "FLOP", "FLOP/s", "OP", "OP/s", "inst", "inst/s"})
 """Units that come in thousands of thousands."""
 MEASURED = frozenset(
-    {"%", "FLOP/byte", "inst/byte", "OP/byte", "inst/cycle", "inst/warp", "cycles", "cycles/inst", "bytes/sector"}
+    {
+        "%",
+        "FLOP/byte",
+        "inst/byte",
+        "OP/byte",
+        "inst/cycle",
+        "inst/warp",
+        "cycles",
+        "cycles/inst",
+        "bytes/sector",
+        "bytes/lane",
+    }
     | {"sectors", "requests", "sectors/request", "wavefronts", "wavefronts/request", "warps", "warps/cycle", "threads"}
     | {"threads/inst", "blocks", "waves", "samples", "registers", "ratio"}
 )

@@ -33,6 +33,7 @@ def document(report: Report) -> dict[str, Any]:
         "verdict": asdict(report.verdict),
         "devices": [asdict(row) for row in report.devices],
         "kernels": [_kernel(row) for row in report.kernels],
+        "operators": [asdict(row) | {"is_modelled": True} for row in report.operators],
         "launches": [asdict(row) for row in report.launches],
         "hardware": [asdict(row) for row in report.hardware],
         "ranges": [asdict(row) for row in report.ranges],

@@ -10,7 +10,7 @@ from functools import cache
 
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, Part, RangeRow, Report, WindowChange
+from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
 from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS
@@ -296,13 +296,25 @@ def subject(report: Report, about: Subject) -> str:
 
 def profiled_kernel(report: Report, about: Subject) -> str:
     """A kernel that Nsight Compute measured, with its grid and block where it was measured in several."""
-    launches = [row for row in report.launches if row.name == about.kernel]
-    name = launches[0].short_name if launches else about.kernel or ""
-    several = len({(row.grid, row.block) for row in launches}) > 1
-    return f"{name} {about.configuration}" if several else name
+    name = next((row.short_name for row in report.launches if row.name == about.kernel), about.kernel or "")
+    return " ".join(filter(None, (name, _configuration(report, about))))
 
 
-def device_of(report: Report, about: Subject | KernelRow | RangeRow) -> DeviceRow | None:
+def _configuration(report: Report, about: Subject) -> str:
+    """Grid and block of a profiled kernel, where it was measured with several."""
+    measured = {row.configuration for row in report.launches if row.name == about.kernel}
+    return about.configuration or "" if len(measured) > 1 else ""
+
+
+def about(report: Report, finding: Finding) -> str:
+    """What a finding is about, as far as its title does not say it."""
+    whole = subject(report, finding.subject)
+    configuration = _configuration(report, finding.subject)
+    name = whole.removesuffix(configuration).strip()
+    return configuration if finding.subject.configuration is not None and name in finding.title else whole
+
+
+def device_of(report: Report, about: Subject | KernelRow | RangeRow | OperatorRow) -> DeviceRow | None:
     key = (about.source, about.process, about.device)
     return next((row for row in report.devices if (row.source, row.process, row.device) == key), None)
 

@@ -31,15 +31,8 @@ class Table:
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [
-        devices(report, top),
-        hardware(report),
-        copies(report, top),
-        kernels(report, top),
-        profiled(report, top),
-        vendor(report, top),
-    ]
-    made.append(ranges(report, top))
+    of = (devices, hardware, copies, kernels, operators, profiled, vendor, ranges)
+    made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]
 
 
@@ -118,7 +111,7 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"Exposed communication: {phrases.some(exposed, '; ')}."
 
 
-def hardware(report: Report) -> Table:
+def hardware(report: Report, top: int) -> Table:
     """Devices that several processes used, with the union of their work."""
     rows = [
         [
@@ -130,7 +123,9 @@ def hardware(report: Report) -> Table:
         for row in report.hardware
         if row.window_ns
     ]
-    return Table("Hardware that several processes used", ("window", "busy", "idle", "device"), rows, name_column=3)
+    return Table(
+        "Hardware that several processes used", ("window", "busy", "idle", "device"), rows[:top], name_column=3
+    )
 
 
 def copies(report: Report, top: int) -> Table:
@@ -214,6 +209,40 @@ def _without_call(name: str) -> str:
         elif character == "(" and depth == 0:
             return name[:at]
     return name
+
+
+def operators(report: Report, top: int) -> Table:
+    """Operators of that device with the work that their shapes tell, by device time."""
+    device = phrases.focus(report)
+    on_device = [row for row in report.operators if phrases.device_of(report, row) is device]
+    rows = [
+        [
+            units.time(row.gpu_ns),
+            f"{row.count:,}",
+            units.quantity(row.flops_per_s, "FLOP/s") if row.flops else NOT_CAPTURED,
+            NOT_CAPTURED if row.bytes_per_s is None else units.rate(row.bytes_per_s, 1e9),
+            NOT_CAPTURED if row.intensity is None else f"{row.intensity:.3g}",
+            f"{row.name.removeprefix('aten::')} {row.dtype or ''} {_shapes(row.shapes)}",
+        ]
+        for row in on_device[:top]
+    ]
+    return Table(
+        f"Operators{_on_device(report)}, work modelled from their shapes",
+        ("GPU time", "calls", "work", "traffic", "FLOP/byte", "operator"),
+        rows,
+        name_column=5,
+        notes=["Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both."],
+        wraps_names=True,
+    )
+
+
+def _shapes(shapes: str) -> str:
+    """As people write them: 32×2880, 2880×201088; what is no tensor is left out.
+
+    >>> _shapes("[[32,2880],[2880,201088],[]]")
+    '32×2880, 2880×201088'
+    """
+    return ", ".join(part.replace(",", "×") for part in re.findall(r"\[([\d,]+)\]", shapes))
 
 
 def profiled(report: Report, top: int) -> Table:

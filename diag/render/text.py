@@ -144,7 +144,7 @@ def _identity(page: Page, finding: Finding, report: Report | None = None) -> Lin
     known = f"{phrases.severity(report, finding)}, {finding.confidence} confidence"
     if report is None:  # all of it is told, so that more is only about its rule
         return page.dim(f"{known}, {finding.id}; its rule: diag explain {finding.rule}")
-    about = phrases.subject(report, finding.subject)
+    about = phrases.about(report, finding)
     parts = (known, f"rule {finding.rule}", about)
     return page.dim(f"{', '.join(filter(None, parts))}; more: diag explain {finding.id}")
 
@@ -210,7 +210,7 @@ def _others(page: Page, report: Report, top: int, in_full: bool) -> Iterable[Lin
 
 
 def _headline(report: Report, finding: Finding) -> str:
-    about = phrases.subject(report, finding.subject)
+    about = phrases.about(report, finding)
     return f"{phrases.severity(report, finding)}: {finding.title}" + (f", {about}" if about else "")
 
 

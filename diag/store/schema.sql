@@ -303,6 +303,7 @@ CREATE TABLE cpu_range (                   -- NVTX range, PyTorch operator, Pyth
     external_id    INTEGER,
     shapes         TEXT,                   -- JSON, operators only
     dtypes         TEXT,
+    inputs         TEXT,                   -- JSON, values of scalars and lists; operators whose work follows from them
     category_id    INTEGER REFERENCES name (id),
     payload        TEXT                    -- JSON, NVTX only
 ) STRICT;

@@ -94,7 +94,7 @@ UNREADABLE: dict[str, tuple[Make, str]] = {
     "new pickle": (_bytes("dump.pkl", pickle.dumps({"version": "2.9"})), "pickle"),
     "zip": (_zip, "zip archive"),
     "zstd": (_bytes("trace.json.zst", b"\x28\xb5\x2f\xfd" + b"\0" * 50), "zstd"),
-    "Nsight Compute": (_bytes("k.ncu-rep", b"NVR\x00" + b"\0" * 50), "Nsight Compute"),
+    "Nsight Compute": (_bytes("k.ncu-rep", b"NVR\x00" + b"\xff" * 50), "Nsight Compute"),
     "nsys report without events": (_bytes("run.bin", b"NVIDIA Tegra Profiler Report 2024.6.2.25"), "cut short"),
     "nsys name, other content": (_bytes("x.nsys-rep", b"hello"), "does not begin like"),
     "other JSON": (_bytes("config.json", b'{"lr": 0.1}'), "no trace events"),
@@ -162,12 +162,10 @@ def test_any_file_name_will_do(name: bytes, diag: Command, tmp_path: Path) -> No
 
 
 def test_a_folder_of_other_things_says_what_lies_there(diag: Command, tmp_path: Path) -> None:
-    for name, content in (("a.ncu-rep", b"NVR\x00x"), ("b.ncu-rep", b"NVR\x00y"), ("notes.txt", b"hello"), ("x", b"")):
+    for name, content in (("a.zip", b"PK\x03\x04x"), ("b.zip", b"PK\x03\x04y"), ("notes.txt", b"hello"), ("x", b"")):
         (tmp_path / name).write_bytes(content)
     said = diag("report", tmp_path).is_one_sentence(3)
-    assert (
-        "It holds 2 files (each an Nsight Compute report (.ncu-rep), which this version of diag does not read" in said
-    )
+    assert "It holds 2 files (each a zip archive; unpack it and pass the files inside)" in said
     assert "1 file (of a kind that diag does not know); 1 file (empty)" in said
 
 

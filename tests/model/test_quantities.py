@@ -69,3 +69,10 @@ def test_a_formula_may_be_for_some_devices_only(defined: Callable[..., None]) ->
     metrics = {"a": 1, "b": 2}
     values = [q.measure("rate", metrics, capability) for capability in ((9, 0), (8, 9), None)]
     assert [found.value for found in values if isinstance(found, q.Measured)] == [1, 2, 1]
+
+
+def test_a_metric_without_a_number_is_told_apart_from_one_that_was_not_collected(defined: Callable[..., None]) -> None:
+    defined(rate=["a + b"])
+    found = q.measure("rate", {"a": None, "b": float("nan")})
+    assert isinstance(found, q.Missing)
+    assert found.because == "a, b were not measured: the report holds no number"

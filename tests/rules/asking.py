@@ -20,7 +20,7 @@ Ask = Callable[[str, Recorded], list[Answer]]
 AskWithin = Callable[[str, NsysExport, Intervals], list[Answer]]
 """Asks about a part of the trace only."""
 Analyse = Callable[..., Report]
-Query = Callable[[NsysExport, Evidence], list[tuple[Any, ...]]]
+Query = Callable[[Recorded, Evidence], list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Evidence
 from diag.rules.report import Report
-from tests.builders.imported import imported
+from tests.builders.imported import Recorded, imported
 from tests.builders.nsys_export import NsysExport
 from tests.rules.asking import Analyse, Ask, AskWithin, Query, answers_of
 
@@ -31,7 +31,7 @@ def ask_within(tmp_path: Path) -> AskWithin:
 def query(tmp_path: Path) -> Query:
     """The rows that the SQL of some evidence shows."""
 
-    def rows(export: NsysExport, evidence: Evidence) -> list[tuple[Any, ...]]:
+    def rows(export: Recorded, evidence: Evidence) -> list[tuple[Any, ...]]:
         assert evidence.sql is not None
         with imported(export, tmp_path) as case:
             return case.db.execute(evidence.sql).fetchall()

@@ -1,0 +1,164 @@
+"""Data that moves through the memory system more often than it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from diag.launches.kernel import ProfiledKernel
+from diag.model import units
+from diag.rules import profiled
+from diag.rules.engine import kernel_rule, kernel_subject
+from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
+from diag.rules.thresholds import Limits
+from diag.rules.traffic import cost, value_of, what_is_known
+
+_FOOTPRINT_UNKNOWN = (
+    "nothing bounds what the kernel can read: neither profiler__replayer_bytes_mem_accessible.avg (ncu --replay-mode "
+    "kernel) nor traffic with empty caches (ncu --cache-control all) was captured, or it reads memory of other devices"
+)
+_REACH_UNKNOWN = (
+    "profiler__replayer_bytes_mem_accessible.avg was not collected (ncu --replay-mode kernel), so that nothing bounds "
+    "what the kernel can read"
+)
+
+
+@kernel_rule("ncu.l1_hit_rate", needs=("l1_fill", "l1_hit_rate", "l2_throughput", "l1_wait"))
+def l1_hit_rate(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
+    """Data that SMs fetch from the L2 cache again and again.
+
+    Asks      Do L1 caches lose data that their SM asks for again, in a kernel that waits for memory?
+    Decides   A low hit rate alone is no fault: what is read once has none. It counts when the L2 cache is at `busy` of
+              its peak, or warps spend `wait` of their time waiting for memory, and a bound proves that data came more
+              than once: refetch = bytes from L2 / (SMs * footprint), since no SM needs more than all of the footprint.
+              That is at most what was allocated, and at most what came from device memory or from the SMs if the
+              caches were empty before the launch (--cache-control all, the default of ncu). Fires at `refetch`. A
+              smaller loss stays unseen, for nobody counts what a single SM reads. At most the refetched part can be won
+              of all the time if the L2 is at `limit` of its peak, else of the larger of how busy it is and how long
+              warps wait.
+    Matters   L2 answers in some 200 cycles, L1 in some 30, with several times the bandwidth over all SMs.
+    Do        Work on tiles that fit into shared memory or L1; let warps of a block that read the same data run at the
+              same time; give L1 more of the carve-out if shared memory is not needed.
+    Refute    With tiles of half the size as many bytes come from L2: then another SM's share was counted.
+    """
+    fill, footprint, sms = kernel.value("l1_fill"), _footprint(kernel), kernel.launch.gpu.sm_count
+    is_bound = kernel.value("l2_throughput") >= 100 * limits["busy"] or kernel.value("l1_wait") >= limits["wait"]
+    if not is_bound:
+        yield Clear(kernel_subject(kernel))
+        return
+    if footprint is None or sms is None:
+        because = _FOOTPRINT_UNKNOWN if footprint is None else "the number of SMs of the device is not known"
+        yield CannotTell(kernel_subject(kernel), because)
+        return
+    refetch = fill / (sms * footprint.at_most_bytes)
+    if refetch < limits["refetch"]:
+        yield Clear(kernel_subject(kernel))
+        return
+    part = 1 - 1 / refetch
+    bound = cost(kernel, part, limits["limit"], units_at=("l2_throughput",), wait="l1_wait")
+    yield profiled.finding(
+        kernel,
+        title=f"Each SM fetches what {kernel.launch.short_name} reads {refetch:.1f} times from L2",
+        claim=f"{units.size(fill)} came from the L2 cache into {sms} L1 caches, though there are no more than "
+        f"{units.size(footprint.at_most_bytes)} to read: on average each SM fetched all of it at least {refetch:.1f} "
+        f"times. L1 held {kernel.value('l1_hit_rate'):.1f} % of what was asked.",
+        counterfactual=f"Fetched once per SM, at most {units.share(bound.fraction)} of its time: {bound.because}.",
+        fraction=bound.fraction,
+        confidence=footprint.confidence,
+        evidence=[
+            profiled.evidence(kernel, "l1_fill"),
+            footprint.evidence,
+            Evidence("fetches per SM", refetch, "ratio", f"bytes from L2 / ({sms} SMs * footprint)"),
+            profiled.evidence(kernel, "l1_hit_rate"),
+            profiled.evidence(kernel, "l2_throughput"),
+            profiled.evidence(kernel, "l1_wait"),
+            *what_is_known(kernel, "far_l2"),
+        ],
+        refute="With tiles of half the size as many bytes come from L2.",
+        steps=[
+            "Block the loop so that a tile stays in shared memory or L1 until all work on it is done.",
+            "ncu --section MemoryWorkloadAnalysis_Tables: hit rates of loads and stores apart.",
+        ],
+    )
+
+
+@kernel_rule("ncu.dram_traffic", needs=("dram_throughput", "dram_read", "l2_misses_of_reads"))
+def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
+    """Device memory that is read more than once, or that nobody asked for.
+
+    Asks      Does a kernel that is limited by device memory read more from it than it must?
+    Decides   Only above `busy` of the peak of device memory: below, its traffic sets no pace. Two bounds prove excess:
+              bytes read beyond all that the kernel can reach (what was allocated) were read before; bytes read beyond
+              those that SMs asked the L2 for and missed came along with others, since L2 fetches 64 bytes where 32 are
+              wanted. excess is the larger part; fires at `excess`. A kernel that streams has an L2 hit rate near 0 and
+              neither: it is clear. What is read twice of a footprint far below the allocation stays unseen: compare the
+              bytes with the sizes of the inputs. At most the excess part of the time can be won above `limit` of the
+              peak, else that part of the larger of how busy device memory is and how long warps wait.
+    Matters   Device memory is the slowest part on the device: a kernel at its limit takes as long as its bytes do.
+    Do        Read again: order the blocks so that neighbours in time share data (swizzled tile order), work on parts
+              that fit into L2, pin what is hot (access policy window), fuse with the kernel that made the data. Came
+              along: read whole 64-byte halves of lines, or lower cudaLimitMaxL2FetchGranularity to 32.
+    Refute    The inputs are as large as what was read.
+    """
+    read, footprint = kernel.value("dram_read"), value_of(kernel, "accessible_memory")
+    again = max(1 - footprint / read, 0.0) if read and footprint is not None else 0.0
+    along = max(1 - kernel.value("l2_misses_of_reads") / read, 0.0) if read else 0.0
+    excess = max(again, along)
+    if kernel.value("dram_throughput") < 100 * limits["busy"] or (footprint is not None and excess < limits["excess"]):
+        yield Clear(kernel_subject(kernel))
+        return
+    if excess < limits["excess"]:
+        yield CannotTell(kernel_subject(kernel), _REACH_UNKNOWN)
+        return
+    was = "was read before" if again >= along else "came along with what was asked for"
+    bound = cost(kernel, excess, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
+    yield profiled.finding(
+        kernel,
+        title=f"{units.share(excess)} of what {kernel.launch.short_name} reads from device memory {was}",
+        claim=f"It reads {units.size(read)} from device memory, which is at {kernel.value('dram_throughput'):.1f} % of "
+        f"its peak. Of that, {units.share(again)} at least was read before, and {units.share(along)} is more than SMs "
+        "asked for and L2 missed.",
+        counterfactual=f"Without it, at most {units.share(bound.fraction)} of its time: {bound.because}.",
+        fraction=bound.fraction,
+        confidence="high" if again >= along else "medium",
+        evidence=[
+            *(profiled.evidence(kernel, name) for name in ("dram_read", "dram_throughput")),
+            *what_is_known(kernel, "accessible_memory"),
+            Evidence("read before, at least", again, "share", "1 - memory within reach / bytes read"),
+            profiled.evidence(kernel, "l2_misses_of_reads"),
+            Evidence("came along", along, "share", "1 - bytes that missed L2 / bytes read"),
+            *what_is_known(kernel, "l2_hit_rate", "far_l2", "l1_wait"),
+        ],
+        refute="The inputs of the kernel are as large as what it reads.",
+        steps=[_AGAIN if again >= along else _ALONG, "ncu --section MemoryWorkloadAnalysis_Tables after the change."],
+    )
+
+
+_AGAIN = "Order blocks so that those that run together share their inputs, in parts that fit into the L2 cache."
+_ALONG = "Read both sectors of a 64-byte half line, or cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 32)."
+
+
+@dataclass(frozen=True)
+class _Footprint:
+    """The most that a kernel can have read of different bytes."""
+
+    at_most_bytes: float
+    evidence: Evidence
+    confidence: Confidence
+
+
+def _footprint(kernel: ProfiledKernel) -> _Footprint | None:
+    """The smaller of what was allocated and of what came into empty caches; None where neither is known.
+
+    Memory of the host or of another GPU is counted in neither.
+    """
+    if value_of(kernel, "host_bytes") or value_of(kernel, "peer_bytes"):
+        return None
+    bounds: list[tuple[str, Confidence]] = [("accessible_memory", "high")]
+    if kernel.launch.cache_control != "none":
+        bounds.append(("cold_footprint", "high" if kernel.launch.cache_control == "all" else "medium"))
+    known = [(value, name, confidence) for name, confidence in bounds if (value := value_of(kernel, name))]
+    if not known:
+        return None
+    at_most_bytes, name, confidence = min(known)
+    return _Footprint(at_most_bytes, profiled.evidence(kernel, name), confidence)

@@ -1,0 +1,114 @@
+"""Work of operators: worked out by hand, and refused where a trace does not say enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from diag.model.operators import Arguments, Shape, Work, work_of
+
+FLOAT, HALF = "float", "c10::Half"
+
+
+def work(name: str, shapes: Sequence[Shape], dtype: str = FLOAT, values: Sequence[str] = ()) -> Work:
+    found = work_of(f"aten::{name}", Arguments(shapes, [dtype] * len(shapes), values))
+    assert found is not None
+    return found
+
+
+def test_a_product_is_two_m_n_k_and_moves_its_three_matrices() -> None:
+    product = work("mm", [(1024, 512), (512, 256)], HALF)
+    assert product.flops == 2 * 1024 * 256 * 512
+    assert product.n_bytes == 2 * (1024 * 512 + 512 * 256 + 1024 * 256)
+    assert product.dtype == "fp16"
+
+
+def test_a_bias_is_read_too_and_a_linear_layer_is_the_same_product() -> None:
+    added = work("addmm", [(256,), (1024, 512), (512, 256), (), ()])
+    layer = work("linear", [(4, 256, 512), (256, 512), (256,)])
+    assert added.flops == layer.flops == 2 * 1024 * 256 * 512
+    assert added.n_bytes == layer.n_bytes == 4 * (1024 * 512 + 512 * 256 + 1024 * 256 + 256)
+
+
+def test_a_batch_of_products_is_so_many_times_one() -> None:
+    assert work("bmm", [(8, 3, 5), (8, 5, 7)]).flops == 8 * 2 * 3 * 5 * 7
+
+
+def test_adding_vectors_has_a_twelfth_of_a_flop_per_byte() -> None:
+    added = work("add", [(1 << 20,), (1 << 20,), ()])
+    assert (added.flops, added.n_bytes, added.intensity) == (1 << 20, 12 << 20, 1 / 12)
+
+
+def test_a_broadcast_operand_is_read_once() -> None:
+    added = work("add_", [(64, 32), (32,), ()])
+    assert (added.flops, added.n_bytes) == (64 * 32, 4 * (2 * 64 * 32 + 32))
+
+
+def test_a_copy_to_another_type_moves_each_in_its_own_size() -> None:
+    found = work_of("aten::copy_", Arguments([(10,), (10,), ()], [HALF, FLOAT, "Scalar"]))
+    assert found is not None
+    assert (found.flops, found.n_bytes) == (0, 20 + 40)
+
+
+RESNET_FIRST = [(32, 3, 224, 224), (64, 3, 7, 7), ()]
+
+
+def test_a_convolution_is_a_product_for_every_output() -> None:
+    """The first layer of ResNet-50: 112 × 112 outputs of 64 channels, 118 million multiply-adds an image."""
+    values = ["", "", "", "[2, 2]", "[3, 3]", "[1, 1]", "False", "[0, 0]", "1"]
+    layer = work("convolution", RESNET_FIRST, values=values)
+    assert layer.flops == 32 * 2 * 118_013_952
+    assert layer.n_bytes == 4 * (32 * 3 * 224 * 224 + 64 * 3 * 7 * 7 + 32 * 64 * 112 * 112)
+
+
+def test_groups_divide_the_work_as_the_shape_of_the_filter_says() -> None:
+    values = ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "32"]
+    assert work("convolution", [(1, 32, 8, 8), (32, 1, 3, 3), ()], values=values).flops == 2 * 32 * 64 * 9
+
+
+def test_gradients_of_a_convolution_are_twice_its_work() -> None:
+    shapes: list[Shape] = [(32, 64, 112, 112), (32, 3, 224, 224), (64, 3, 7, 7)]
+    assert work("convolution_backward", shapes).flops == 2 * 32 * 2 * 118_013_952
+
+
+def test_attention_is_two_products_of_the_score_matrix() -> None:
+    """One layer of BERT-small on 141 tokens: 8 heads of 64."""
+    q: Shape = (1, 8, 141, 64)
+    values = ["", "", "", "0.", "False", "False", "0.125"]
+    full = work("_scaled_dot_product_flash_attention", [q, q, q], HALF, values)
+    assert full.flops == 4 * 8 * 141 * 141 * 64
+    assert full.n_bytes == 4 * 2 * 8 * 141 * 64
+    causal = work("_scaled_dot_product_flash_attention", [q, q, q], HALF, [*values[:4], "True", *values[5:]])
+    assert causal.flops == 4 * 8 * (141 * 142 // 2) * 64
+
+
+def test_grouped_queries_read_fewer_keys_and_compute_as_much() -> None:
+    q, k = (1, 8, 128, 64), (1, 2, 128, 64)
+    grouped = work("_scaled_dot_product_flash_attention", [q, k, k], HALF, ["", "", "", "0.", "False"])
+    assert grouped.flops == 4 * 8 * 128 * 128 * 64
+    assert grouped.n_bytes == 2 * 128 * 64 * (8 + 2 + 2 + 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("aten::view", Arguments([(3, 4)])),
+        ("aten::mm", Arguments([(3, 4), (5, 6)])),
+        ("aten::mm", Arguments([(-3, 4), (4, 6)])),
+        ("aten::mm", Arguments([(1 << 40, 1 << 40), (1 << 40, 1)])),
+        ("aten::convolution", Arguments(RESNET_FIRST)),  # strides are not recorded
+        ("aten::_scaled_dot_product_flash_attention", Arguments([(1, 8, 4, 64)] * 3)),  # nor whether it is causal
+        ("aten::_scaled_dot_product_flash_attention", Arguments([(1, 8, 4, 64)] * 2 + [()], values=[""] * 7)),
+        ("aten::add", Arguments([(3,), (4,)])),
+        ("aten::sum", Arguments([()])),
+    ],
+)
+def test_what_is_not_said_is_not_guessed(name: str, arguments: Arguments) -> None:
+    assert work_of(name, arguments) is None
+
+
+def test_without_types_there_are_flops_but_no_bytes() -> None:
+    found = work_of("aten::mm", Arguments([(2, 3), (3, 4)]))
+    assert found is not None
+    assert (found.flops, found.n_bytes, found.dtype, found.intensity) == (48, None, None, None)
