@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,6 +18,11 @@ from diag.rules.report import Report
 MOST_BYTES = 256 << 20
 """Of a JSON report; the largest of real traces has 5 MB."""
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Also of nanoseconds: so bounded, a report that someone edited makes no number that floating point cannot hold."""
+
+Instant = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
 Size = tuple[int, int, int]
 
 
@@ -27,7 +32,7 @@ class SubjectOf(msgspec.Struct):
     device: int | None = None
     kernel: str | None = None
     range: str | None = None
-    window: tuple[int, int] | None = None
+    window: tuple[Instant, Instant] | None = None
 
 
 class FindingOf(msgspec.Struct):
@@ -36,9 +41,9 @@ class FindingOf(msgspec.Struct):
     severity: Severity
     subject: SubjectOf
     share: float | None
-    recoverable_ns: int | None = None
+    recoverable_ns: Count | None = None
     level: Severity | None = None  # this and the next are not in JSON
-    whole_ns: int | None = None
+    whole_ns: Count | None = None
 
     @property
     def is_fact(self) -> bool:
@@ -63,9 +68,9 @@ class SourceOf(msgspec.Struct):
     tool_version: str | None = None
     host: str | None = None
     graph_mode: str | None = None
-    time_resolution_ns: int = 1
+    time_resolution_ns: Count = 1
     joined_to: int | None = None
-    capabilities: Mapping[str, int | None] = {}
+    capabilities: Mapping[str, Any] = {}
 
     @property
     def has_timeline(self) -> bool:
@@ -77,18 +82,18 @@ class DeviceOf(msgspec.Struct):
     source: int
     process: int
     device: int
-    window_ns: int
+    window_ns: Count
     is_scoped: bool
     uuid: str | None = None
     name: str | None = None
-    startup_ns: int | None = None
-    busy_ns: int = 0
-    idle_ns: int = 0
-    kernel_ns: int = 0
-    copy_ns: int = 0
-    memset_ns: int = 0
-    comm_ns: int = 0
-    exposed_comm_ns: int = 0
+    startup_ns: Count | None = None
+    busy_ns: Count = 0
+    idle_ns: Count = 0
+    kernel_ns: Count = 0
+    copy_ns: Count = 0
+    memset_ns: Count = 0
+    comm_ns: Count = 0
+    exposed_comm_ns: Count = 0
 
 
 class KernelOf(msgspec.Struct):
@@ -97,9 +102,9 @@ class KernelOf(msgspec.Struct):
     device: int
     name: str
     short_name: str
-    count: int
-    total_ns: int
-    median_ns: int
+    count: Count
+    total_ns: Count
+    median_ns: Count
 
 
 class RangeOf(msgspec.Struct):
@@ -107,9 +112,9 @@ class RangeOf(msgspec.Struct):
     process: int
     device: int
     name: str
-    count: int
-    host_ns: int
-    gpu_sum_ns: int
+    count: Count
+    host_ns: Count
+    gpu_sum_ns: Count
 
 
 class ClocksOf(msgspec.Struct):
@@ -142,7 +147,7 @@ class LaunchOf(msgspec.Struct):
 
 
 class PartOf(msgspec.Struct):
-    window: tuple[int, int] | None
+    window: tuple[Instant, Instant] | None
     range_name: str | None
 
 

@@ -96,9 +96,9 @@ def _links(before: Known, after: Known) -> Evidence:
 
 def _basis(before: Known, after: Known) -> Evidence:
     """Nsight Compute runs a kernel alone, under its own clocks and with caches flushed: not as the run had it."""
-    sides = [shown([facts.bases for facts in side]) for side in (before, after)]
+    sides = [shown([facts.bases and f"of a {facts.bases}" for facts in side]) for side in (before, after)]
     of_all = set.intersection(*(set((facts.bases or "").split(", ")) for facts in (*before, *after)))
-    return Evidence("times are of a", "same" if of_all - {""} else "differs", both(sides), EVERYTHING)
+    return Evidence("times", "same" if of_all - {""} else "differs", both(sides), EVERYTHING)
 
 
 # ---- the six -------------------------------------------------------------------------------------------------------
@@ -107,6 +107,10 @@ def _basis(before: Known, after: Known) -> Evidence:
 def _ranges_alone(facts: Facts) -> Weights | None:
     """Of a run without kernels and operators; elsewhere ranges may have been added to look closer."""
     return None if facts.kernels or facts.operators else facts.ranges
+
+
+def _word(is_so: bool | None) -> str | None:
+    return None if is_so is None else "yes" if is_so else "no"
 
 
 def _by_margin(a: float, b: float) -> bool:
@@ -119,11 +123,11 @@ def _by_rate(a: float, b: float) -> bool:
 
 _ASKED: dict[Name, Sequence[Question]] = {
     "model": (
-        common("kernels", lambda facts: facts.kernels, "the kernel time"),
-        common("operators", lambda facts: facts.operators, "the operators' calls"),
+        common("kernels", lambda facts: facts.kernels, "their time"),
+        common("operators", lambda facts: facts.operators, "their calls"),
         equal("precision of matrix kernels", lambda facts: facts.precision, EVERYTHING),
         equal("types of matrix operators", lambda facts: facts.operator_types, EVERYTHING),
-        common("ranges", _ranges_alone, "the ranges' instances"),
+        common("ranges", _ranges_alone, "their instances"),
     ),
     "hardware": (
         equal("GPUs", lambda facts: facts.gpus, EVERYTHING, is_needed=True),
@@ -150,9 +154,9 @@ _ASKED: dict[Name, Sequence[Question]] = {
     "configuration": (
         equal("tool", lambda facts: facts.tools, OF_THE_RUN),
         equal("what was captured", lambda facts: facts.captured, OF_THE_RUN),
-        equal("CUDA graphs are traced", lambda facts: facts.graph_mode, ON_A_TIMELINE),
-        equal("part of the trace", lambda facts: facts.part, ON_A_TIMELINE),
-        equal("cut short", lambda facts: facts.is_cut, ON_A_TIMELINE),
+        equal("tracing of CUDA graphs", lambda facts: facts.graph_mode, ON_A_TIMELINE),
+        equal("part of the trace", lambda facts: facts.part, ON_A_TIMELINE, is_usual=True),
+        equal("cut short", lambda facts: _word(facts.is_cut), ON_A_TIMELINE, is_usual=True),
         near("startup", lambda facts: facts.startup_share, OF_THE_RUN, _by_margin, units.share),
         near("profiler's cost", lambda facts: facts.profiler_share, OF_THE_RUN, _by_margin, units.share),
         equal("clocks", lambda facts: facts.clocks, OF_A_PROFILE),
@@ -162,7 +166,7 @@ _ASKED: dict[Name, Sequence[Question]] = {
     ),
     "metric": (
         _basis,
-        never("results", "no trace tells whether they are right: compare them apart from this"),
+        never("results", "no trace tells whether they are right, compare them apart from this"),
         equal("time resolution", lambda facts: facts.tick_ns, NOTHING),
     ),
 }

@@ -15,6 +15,8 @@ from diag.rules.finding import Severity
 Standing = Literal["new", "gone", "worse", "better", "known", "not looked for"]
 """*Not looked for*: the rule could not look again, as something was not captured."""
 
+STANDINGS: tuple[Standing, ...] = ("new", "worse", "better", "gone", "known", "not looked for")
+
 
 @dataclass(frozen=True)
 class FindingChange:

@@ -57,17 +57,15 @@ def _metric(sides: Sides, metric: str) -> Headline | None:
     match kind, name:
         case "step", "":
             change = sides.typical(lambda run: run.steps.periods if run.steps else None, name=metric, repeats="steps")
-            return Headline(metric, f"time of a step{_pattern(sides)}, from its start to the next", "run", change)
+            return Headline(metric, f"step time{_pattern(sides)}", "run", change)
         case "window", "":
             return Headline(metric, f"window{_each(sides)}", "run", _figure(sides, "window", metric))
         case "gpu-busy", "":
-            return Headline(
-                metric, f"time that the GPU is busy{_each(sides)}", "device", _figure(sides, "busy", metric)
-            )
+            return Headline(metric, f"GPU busy time{_each(sides)}", "device", _figure(sides, "busy", metric))
         case "kernels", "":
-            return Headline(metric, f"time of all kernels{_each(sides)}", "device", _all_kernels(sides, metric))
+            return Headline(metric, f"kernel time{_each(sides)}", "device", _all_kernels(sides, metric))
         case "launches", "":
-            return Headline(metric, "time of the profiled launches that both have", "profile", _launches(sides, metric))
+            return Headline(metric, "time of the profiled kernels that both have", "profile", _launches(sides, metric))
         case "kernel", str(name) if name:
             return _kernel(sides, metric, name)
         case "range", str(name) if name:
@@ -76,7 +74,7 @@ def _metric(sides: Sides, metric: str) -> Headline | None:
 
 
 def _each(sides: Sides) -> str:
-    return f", per step ('{sides.per_step}')" if sides.per_step else ""
+    return f" of a step ('{sides.per_step}')" if sides.per_step else ""
 
 
 def _pattern(sides: Sides) -> str:
@@ -168,7 +166,7 @@ def _kernel(sides: Sides, metric: str, name: str) -> Headline:
         return together(series) if series else None
 
     change = sides.typical(pick, name=name, repeats="launches")
-    return Headline(metric, f"time of a launch of '{name}'", "profile" if is_profile else "device", change)
+    return Headline(metric, f"launch time of '{name}'", "profile" if is_profile else "device", change)
 
 
 def _range(sides: Sides, metric: str, name: str) -> Headline:
@@ -184,8 +182,8 @@ def _range(sides: Sides, metric: str, name: str) -> Headline:
         return together(series) if series else None
 
     change = sides.typical(pick, name=pattern, repeats="instances")
-    what = "GPU time launched inside" if on_gpu else "host time of"
-    return Headline(metric, f"{what} a range '{pattern}'", "device" if on_gpu else "run", change)
+    what = "GPU time" if on_gpu else "host time"
+    return Headline(metric, f"{what} of a range '{pattern}'", "device" if on_gpu else "run", change)
 
 
 def _hint(sides: Sides, found: Headline) -> str:

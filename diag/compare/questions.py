@@ -37,6 +37,8 @@ class Evidence:
     said: str  # what is known of both sides
     decides: frozenset[Domain]
     is_needed: bool = False  # unknown, it leaves the condition unknown
+    is_undecided: bool = False  # unknown although both sides are known: they have too little or too much in common
+    is_usual: bool = False  # to be the same, and worth no word then
 
     @property
     def counts(self) -> bool:
@@ -49,7 +51,14 @@ Known = Sequence[Facts]
 Question = Callable[[Known, Known], Evidence]
 
 
-def equal(what: str, of: Callable[[Facts], Any], decides: frozenset[Domain], *, is_needed: bool = False) -> Question:
+def equal(
+    what: str,
+    of: Callable[[Facts], Any],
+    decides: frozenset[Domain],
+    *,
+    is_needed: bool = False,
+    is_usual: bool = False,
+) -> Question:
     """Whether all recordings of both sides say the same."""
 
     def ask(before: Known, after: Known) -> Evidence:
@@ -58,7 +67,7 @@ def equal(what: str, of: Callable[[Facts], Any], decides: frozenset[Domain], *, 
         if any(value is None for values in there for value in values):
             return Evidence(what, "unknown", said, decides, is_needed)
         is_same = len({value for values in there for value in values}) == 1
-        return Evidence(what, "same" if is_same else "differs", said, decides, is_needed)
+        return Evidence(what, "same" if is_same else "differs", said, decides, is_needed, is_usual=is_usual and is_same)
 
     return ask
 
@@ -92,7 +101,8 @@ def common(what: str, of: Callable[[Facts], Weights | None], unit: str) -> Quest
         first, *others = known
         part = min(min(_part_known(first, other), _part_known(other, first)) for other in others)
         answer: Sameness = "same" if part >= MOSTLY else "differs" if part < HARDLY else "unknown"
-        return Evidence(what, answer, f"{units.share(part)} of {unit} is in what both have", EVERYTHING)
+        said = f"{units.share(part)} of {unit} in what both have"
+        return Evidence(what, answer, said, EVERYTHING, is_undecided=answer == "unknown")
 
     return ask
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from diag.compare.facts import Facts
 from diag.compare.series import Series
+from diag.errors import UsageError
 from diag.rules.document import Document, SpeedOfLightOf
 
 Basis = Literal["timeline", "profile"]
@@ -81,3 +82,29 @@ class Side:
     @property
     def is_repeated(self) -> bool:
         return len(self.runs) > 1
+
+
+def side_of(path: str, runs: Sequence[Recording], note: Callable[[str], None]) -> Side:
+    """The recordings as repeats of one run; one that is a copy of another is noted and counts once.
+
+    Raises UsageError when they are ranks of one job.
+    """
+    distinct: dict[tuple[str, ...], Recording] = {}
+    for run in runs:
+        content = tuple(source.sha256 or run.path for source in run.report.sources)
+        if (first := distinct.setdefault(content, run)) is not run:
+            note(f"{run.path} has the same content as {first.path}; it counts once.")
+    kept = list(distinct.values())
+    ranks = sorted({rank for run in kept if (rank := _only_rank(run)) is not None})
+    if len(ranks) > 1:
+        raise UsageError(
+            f"{path} holds ranks {', '.join(map(str, ranks[:4]))}{', ...' if len(ranks) > 4 else ''} of a job, not "
+            f"repeats of it. Give each run a folder inside it, or make one case of them: diag report {path} -o CASE"
+        )
+    return Side(path, kept)
+
+
+def _only_rank(run: Recording) -> int | None:
+    """Of a recording of one rank."""
+    ranks = {source.rank for source in run.report.sources}
+    return ranks.pop() if len(ranks) == 1 else None

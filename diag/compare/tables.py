@@ -78,7 +78,12 @@ def _sol(runs: Iterable[Recording], change: Change, side: int) -> SpeedOfLightOf
 
 
 def _kernels(sides: Sides, of: Table, set_against: Callable[..., Change]) -> Iterator[Change]:
-    """By name; by name and configuration where a kernel was launched in several ways."""
+    """By name; by name and configuration where a kernel was launched in several ways.
+
+    None where a side has no kernels at all: then they were not captured, which is not the same as gone.
+    """
+    if not all(any(of(run) for run in side.runs) for side in (sides.before, sides.after)):
+        return
     for key in sorted(_on_either(sides, lambda run: of(run).keys())):
         before, after = (
             {how for run in side.runs if key in of(run) for how in of(run)[key].by_configuration}
@@ -135,9 +140,12 @@ class RangeChange:
 
 
 def ranges(sides: Sides) -> list[RangeChange]:
-    """A report lists the longest alone: beside one, only ranges that both sides have are told."""
-    is_whole = all(run.has_all_ranges for run in sides.runs)
-    keys = sorted((_on_either if is_whole else _on_both)(sides, lambda run: run.ranges.keys()))
+    """Without the steps that times are those of. A report lists the longest ranges alone: beside one, only those that
+    both sides have are told.
+    """
+    is_whole = all(run.has_all_ranges and run.ranges for run in sides.runs)
+    found = (_on_either if is_whole else _on_both)(sides, lambda run: run.ranges.keys())
+    keys = sorted(key for key in found if key[1] != sides.per_step)
     host = judged([_range(sides, key, lambda times: times.host) for key in keys], sides.resolution_ns)
     gpu = [_range(sides, key, lambda times: times.gpu) for key in keys]
     gpu = judged([change for change in gpu if _is_something(change)], sides.resolution_ns)
