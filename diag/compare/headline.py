@@ -86,12 +86,13 @@ def _pattern(sides: Sides) -> str:
 
 
 def _figure(sides: Sides, figure: str, metric: str) -> Change:
-    """Of the device with the longest window; the window of a run without GPU work is all that was recorded."""
+    """Of the device with the longest window; where no run has GPU work, all that was recorded is the window."""
     place = _longest(sides)
+    is_of_host = figure == "window" and not any(run.devices for run in sides.runs)
 
     def pick(run: Recording) -> Series | None:
-        if not run.devices and figure == "window" and run.span_ns:
-            return Series.of_figure(float(run.span_ns), None)
+        if is_of_host:
+            return Series.of_figure(float(run.span_ns), None) if run.span_ns else None
         return run.devices.get((place, figure))
 
     return sides.by_step(pick, place=place, name=metric, otherwise="steps")

@@ -24,15 +24,11 @@ def figures(sides: Sides) -> list[Change]:
         for place in sorted(places)
         for figure in FIGURES
     ]
-    return judged([change for change in changes if _is_something(change)], sides.resolution_ns)
+    return _judged(changes, sides)
 
 
 def _figure(place: str, figure: str) -> Pick:
     return lambda run: run.devices.get((place, figure))
-
-
-def _is_something(change: Change) -> bool:
-    return any(amount is not None and amount.total_ns for amount in (change.before, change.after))
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -41,7 +37,7 @@ Table = Callable[[Recording], Mapping[Key, Kernel]]
 
 
 def kernels(sides: Sides) -> list[Change]:
-    return _ranked(judged(list(_kernels(sides, lambda run: run.kernels, sides.by_launch)), sides.resolution_ns))
+    return _ranked(_judged(_kernels(sides, lambda run: run.kernels, sides.by_launch), sides))
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class ProfiledChange:
 
 def launches(sides: Sides) -> list[ProfiledChange]:
     """Shares are of all that was profiled before."""
-    changes = _ranked(judged(list(_kernels(sides, lambda run: run.launches, sides.profiled)), sides.resolution_ns))
+    changes = _ranked(_judged(_kernels(sides, lambda run: run.launches, sides.profiled), sides))
     profiled_ns = sum(change.before.total_ns for change in changes if change.before)
     return [
         ProfiledChange(
@@ -146,9 +142,8 @@ def ranges(sides: Sides) -> list[RangeChange]:
     is_whole = all(run.has_all_ranges and run.ranges for run in sides.runs)
     found = (_on_either if is_whole else _on_both)(sides, lambda run: run.ranges.keys())
     keys = sorted(key for key in found if key[1] != sides.per_step)
-    host = judged([_range(sides, key, lambda times: times.host) for key in keys], sides.resolution_ns)
-    gpu = [_range(sides, key, lambda times: times.gpu) for key in keys]
-    gpu = judged([change for change in gpu if _is_something(change)], sides.resolution_ns)
+    host = _judged([_range(sides, key, lambda times: times.host) for key in keys], sides)
+    gpu = _judged([_range(sides, key, lambda times: times.gpu) for key in keys], sides)
     told = [*(RangeChange("host", change) for change in host), *(RangeChange("GPU", change) for change in gpu)]
     return sorted(told, key=lambda each: (*_rank(each.change), each.time))
 
@@ -162,6 +157,12 @@ def _range(sides: Sides, key: Key, of: Callable[[RangeTimes], Series | None]) ->
 
 
 # ---- what all share ------------------------------------------------------------------------------------------------
+
+
+def _judged(changes: Iterable[Change], sides: Sides) -> list[Change]:
+    """Without what took no time on either side, as what is in no step."""
+    some = [each for each in changes if any(of is not None and of.total_ns for of in (each.before, each.after))]
+    return judged(some, sides.resolution_ns)
 
 
 Named = TypeVar("Named")
