@@ -114,7 +114,7 @@ def _certainty(comparison: Comparison) -> str:
         return _without_noise(change.answer)
     sides = f"{shift.n_before} before and {shift.n_after} after"
     between = f"between {signed_time(shift.low_ns)} and {signed_time(shift.high_ns)}"
-    sure = f"({100 * LEVEL:.0f} % interval; p = {_p(shift.p)}"
+    sure = f"({100 * LEVEL:.0f} % interval; {_p(shift.p)}"
     if change.repeats == "runs":
         return f"Noise is that of runs, {sides}: the change lies {between} {sure})."
     return (
@@ -139,9 +139,9 @@ def _without_noise(answer: Answer) -> str:
 def _p(p: float) -> str:
     """
     >>> _p(0.03), _p(0.0000001)
-    ('0.03', '< 0.001')
+    ('p = 0.03', 'p < 0.001')
     """
-    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def _scale(comparison: Comparison) -> str:
