@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diag.cli.opening import opened
-from diag.cli.terminal import StatusLine, color, note, width, write
+from diag.cli.terminal import StatusLine, braille, color, note, width, write
 from diag.errors import InputError, NothingToTell, UsageError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def report(
             earlier = _baseline(baseline, options, replace(imports, keep=None), status)
             margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
             result = replace(result, baseline=compare(result, earlier, str(baseline), margin))
-    text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
+    text = RENDERERS[output_format.value](result, width=width(), color=color(), braille=braille(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
