@@ -97,7 +97,7 @@ class Records:
         self.unknown_labels: dict[str, None] = {}
         self.uncollected: dict[str, None] = {}
         self.is_scaled = False
-        self.is_summary = self.is_without_device = False
+        self.is_summary = self.is_without_device = self.is_details = False
 
     def record(self, printed: Printed) -> LaunchRecord:
         metrics = self._metrics(printed.figures)
@@ -106,6 +106,7 @@ class Records:
         device = identity.device if identity.device is not None else integer(values.get("launch__device_id"))
         self.is_summary |= identity.launches is not None
         self.is_without_device |= device is None
+        self.is_details |= any(figure.section is not None for figure in printed.figures)
         return LaunchRecord(
             kind=identity.kind,
             name=identity.name,

@@ -126,6 +126,11 @@ def _notes(records: Records) -> Iterator[str]:
             "Figures were printed in scaled units and rounded, 32,768 byte as 32.77 Kbyte. "
             "ncu --print-units base keeps their digits."
         )
+    if records.is_details:
+        yield (
+            "The details page has few of the metrics that were collected. What rules miss may be on the raw page "
+            "(ncu --import REPORT --csv --page raw --print-units base), or in the report."
+        )
     if records.is_summary:
         yield (
             "This is a summary (ncu --print-summary): what counts as a launch is the average of all launches of a "

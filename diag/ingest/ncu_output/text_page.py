@@ -23,7 +23,8 @@ _MESSAGE = re.compile(r"\s{0,8}(INF|OPT|WRN|ERR)\s{2,3}(?=\S)(.*)")
 _DETAILS = "> "
 """Metrics behind a message (--print-rule-details)."""
 
-MESSAGE_INDENT = 10
+_MESSAGE_INDENT = " " * 10
+
 MOST_LINES_OF_MESSAGE = 1000
 MOST_LINES_OF_NAME = 10
 LONGEST_TEXT_LINE = 1 << 16
@@ -54,7 +55,9 @@ class _Page:
         """Returns the launch before when this line begins another one."""
         if self._launch is not None and self._table.take(line, self._launch.figures):
             return None
-        if not line.strip():
+        if self._message is not None and line.startswith(_MESSAGE_INDENT):
+            self._message.add(line)
+        elif not line.strip():
             self._end_part()
         elif (process := process_of(line, self._process)) is not None:
             self._end_part()
@@ -107,13 +110,11 @@ class _Page:
             self._message = _Message(match[1], [match[2].strip()])
         elif self._message is not None and line.lstrip().startswith(_DETAILS):
             self._message.has_ended = True
-        elif len(line) - len(line.lstrip()) < MESSAGE_INDENT:
-            return False
-        elif self._message is not None:
-            self._message.add(line)
-        elif self._section is not None and not self._table.is_expected:
+        elif line.startswith(_MESSAGE_INDENT) and self._section is not None and not self._table.is_expected:
             self._message = _Message("", [line.strip()])
-        return self._message is not None
+        else:
+            return False
+        return True
 
     def _leave(self, line: str) -> None:
         """It may be the beginning of a name."""

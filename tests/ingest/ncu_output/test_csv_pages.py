@@ -226,7 +226,12 @@ def test_labels_that_are_not_known_are_kept_and_told(tmp_path: Path) -> None:
 
 def test_rounded_figures_are_told(tmp_path: Path) -> None:
     assert "--print-units base keeps their digits" in told(TWO, tmp_path)
-    assert "--print-units base" not in told(details(TIME), tmp_path)
+    assert "rounded" not in told(details(TIME), tmp_path)
+
+
+def test_that_a_page_has_few_metrics_is_told(tmp_path: Path) -> None:
+    assert "What rules miss may be on the raw page" in told(TWO, tmp_path)
+    assert "What rules miss" not in told(raw(row(*identity(), "5", "1.50")), tmp_path)
 
 
 def test_what_ncu_complained_about_is_told(tmp_path: Path) -> None:

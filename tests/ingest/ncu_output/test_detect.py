@@ -8,6 +8,7 @@ import pytest
 
 from diag.ingest.detect import UnknownKind, detect
 from diag.ingest.inputs import find_inputs
+from tests.builders.ncu_report import NcuReport
 from tests.ingest.ncu_output.pages import SAXPY, details, figure, saved
 from tests.ingest.ncu_output.test_text_pages import NEW, OLD, SUMMARY
 
@@ -76,3 +77,12 @@ def test_in_a_folder(tmp_path: Path) -> None:
     said: list[str] = []
     assert [item.kind for item in find_inputs([tmp_path], said.append)] == ["ncu-csv", "ncu-text"]
     assert "reading 1 CSV of Nsight Compute, 1 page of Nsight Compute; passing over 1 other file" in said[-1]
+
+
+def test_what_was_printed_of_a_report_beside_it_counts_once(tmp_path: Path) -> None:
+    saved(CSV, tmp_path, "a.csv")
+    saved(NEW, tmp_path, "other.txt")
+    NcuReport.of({}).write(tmp_path / "a.ncu-rep")
+    said: list[str] = []
+    assert [item.path.name for item in find_inputs([tmp_path], said.append)] == ["a.ncu-rep", "other.txt"]
+    assert "passing over 1 page of a report." in said[-1]
