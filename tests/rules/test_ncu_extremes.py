@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def distorted(report: NcuReport, value: Value, every: int) -> NcuReport:
     """The report with this value in every second or third metric, or in each."""
     (launch,) = report.launches
     metrics = {name: value if at % every == 0 else old for at, (name, old) in enumerate(launch.metrics.items())}
-    instances = {name: dict.fromkeys(parts, value) for name, parts in launch.instances.items()}
+    instances: dict[str, dict[Any, Value]] = {name: dict.fromkeys(of, value) for name, of in launch.instances.items()}
     return replace(report, launches=[replace(launch, metrics=metrics, instances=instances)])
 
 
