@@ -218,9 +218,10 @@ def operators(report: Report, top: int) -> Table:
     rows = [
         [
             units.time(row.gpu_ns),
-            f"{row.count:,}",
+            NOT_CAPTURED if row.roof_share is None else f"{row.nearest} {units.share(row.roof_share)}",
             units.quantity(row.flops_per_s, "FLOP/s") if row.flops else NOT_CAPTURED,
             NOT_CAPTURED if row.bytes_per_s is None else units.rate(row.bytes_per_s, 1e9),
+            f"{row.count:,}",
             NOT_CAPTURED if row.intensity is None else f"{row.intensity:.3g}",
             f"{row.name.removeprefix('aten::')} {row.dtype or ''} {_shapes(row.shapes)}",
         ]
@@ -228,10 +229,13 @@ def operators(report: Report, top: int) -> Table:
     ]
     return Table(
         f"Operators{_on_device(report)}, work modelled from their shapes",
-        ("GPU time", "calls", "work", "traffic", "FLOP/byte", "operator"),
+        ("GPU time", "of its roof", "work", "traffic", "calls", "FLOP/byte", "operator"),
         rows,
-        name_column=5,
-        notes=["Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both."],
+        name_column=6,
+        notes=[
+            "Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both. "
+            "Roofs are printed ones, at boost clock."
+        ],
         wraps_names=True,
     )
 
