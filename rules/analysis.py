@@ -17,7 +17,7 @@ from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.launches.placement import place_all
 from diag.model import units
 from diag.model.near import did_you_mean, near
-from diag.rules import engine, tables, thresholds
+from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
 from diag.rules.operator_rows import operator_rows
@@ -45,7 +45,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
     traces = traces_in_scope(case, options)
-    kernels = _profiled(case, traces)
+    kernels, ladder = _profiled(case, traces), rooflines.ladder(limits["ncu.roofline"])
     answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
@@ -58,7 +58,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         hardware=tables.hardware_rows(devices),
         kernels=_kernels(traces),
         operators=operator_rows(traces),
-        launches=launch_rows(case, kernels),
+        launches=launch_rows(case, kernels, ladder),
+        rooflines=rooflines.kernel_rooflines(kernels, ladder),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),

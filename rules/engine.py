@@ -30,7 +30,7 @@ SUBJECTS = (
     "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
-    "ncu_speed_of_light",
+    "ncu_speed_of_light", "ncu_roofline",
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""

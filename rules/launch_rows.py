@@ -8,15 +8,18 @@ from typing import Any
 
 from diag.launches.kernel import Place, ProfiledKernel
 from diag.model.quantities import Measured
-from diag.rules.report import Clocks, InTimeline, LaunchRow, SpeedOfLight, VendorRule
+from diag.model.roofline import Ladder
+from diag.rules import profiled
+from diag.rules.report import InTimeline, LaunchRow, SpeedOfLight, VendorRule
+from diag.rules.rooflines import roofline_row
 from diag.store.case import Case
 
 
-def launch_rows(case: Case, kernels: Sequence[ProfiledKernel]) -> list[LaunchRow]:
+def launch_rows(case: Case, kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[LaunchRow]:
     """All launches of these kernels, in the order of their files."""
     ranges, rules = _by_launch(case, _RANGES), _by_launch(case, _RULES)
     rows = [
-        _row(alone, kernel.place, ranges[alone.launch.id], rules[alone.launch.id])
+        _row(alone, ladder, kernel.place, ranges[alone.launch.id], rules[alone.launch.id])
         for kernel in kernels
         for alone in kernel.one_by_one()
     ]
@@ -42,11 +45,15 @@ def _by_launch(case: Case, sql: str) -> Mapping[int, list[dict[str, Any]]]:
 
 
 def _row(
-    kernel: ProfiledKernel, place: Place | None, ranges: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]]
+    kernel: ProfiledKernel,
+    ladder: Ladder,
+    place: Place | None,
+    ranges: Sequence[Mapping[str, Any]],
+    rules: Sequence[Mapping[str, Any]],
 ) -> LaunchRow:
-    launch = kernel.launch
+    launch, roofline = kernel.launch, roofline_row(kernel, ladder)
     return LaunchRow(
-        id=f"L{launch.source_id}.{launch.number}",
+        id=launch.label,
         source=launch.source_id,
         number=launch.number,
         kind=launch.kind,
@@ -63,12 +70,14 @@ def _row(
         configuration=kernel.configuration,
         cluster=launch.cluster,
         registers_per_thread=launch.registers_per_thread,
-        clocks=Clocks(_value(kernel, "sm_clock"), _value(kernel, "memory_clock"), launch.is_clock_locked),
+        clocks=profiled.clocks(kernel),
         cache_control=launch.cache_control,
         replay=launch.replay,
         passes=launch.passes,
         ranges=[each["name"] for each in ranges],
         sol=SpeedOfLight(*(_value(kernel, name) for name in ("sm_throughput", "memory_throughput", "dram_throughput"))),
+        bound=roofline.bound if roofline else None,
+        roofline=roofline,
         vendor_rules=[VendorRule(**rule) for rule in rules],
         timeline=None if place is None else _in_timeline(place),
     )

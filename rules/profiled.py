@@ -8,6 +8,7 @@ from diag.launches.kernel import ProfiledKernel
 from diag.model.quantities import Measured, quantities
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import CONFIDENCES, Confidence, Evidence, Finding, Severity
+from diag.rules.report import Clocks
 from diag.timeline.intervals import Intervals
 
 
@@ -77,6 +78,16 @@ def finding(
         confidence=_weaker(confidence, kernel.place.confidence) if kernel.place else confidence,
         level=level if level is not None or won_ns is not None else "info",
         extent=kernel.place.time if kernel.place else Intervals.empty(),
+    )
+
+
+def clocks(kernel: ProfiledKernel) -> Clocks:
+    """Under which its launch was measured: rates of a run at other clocks are others."""
+    sm, memory = (kernel.quantity(name) for name in ("sm_clock", "memory_clock"))
+    return Clocks(
+        sm_hz=sm.value if isinstance(sm, Measured) else None,
+        memory_hz=memory.value if isinstance(memory, Measured) else None,
+        is_locked=kernel.launch.is_clock_locked,
     )
 
 

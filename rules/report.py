@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from diag.model.roofline import Bound
 from diag.rules.finding import CannotTell, Clear, Finding, Severity
+from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
 
 
@@ -214,6 +216,8 @@ class LaunchRow:
     passes: int | None
     ranges: Sequence[str]  # NVTX ranges around it, outermost first
     sol: SpeedOfLight
+    bound: Bound | None
+    roofline: RooflineRow | None
     vendor_rules: Sequence[VendorRule]
     timeline: InTimeline | None
 
@@ -302,6 +306,7 @@ class Report:
     cannot_tell: Sequence[CannotTell]
     operators: Sequence[OperatorRow] = ()  # longest first
     launches: Sequence[LaunchRow] = ()  # in the order of their files
+    rooflines: Sequence[KernelRoofline] = ()  # of profiled kernels, the longest first
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -20,7 +20,7 @@ import diag
 ROOT = Path(__file__).parents[1]
 SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".md", ".tcss", ".typed"}
 STARTUP_LIMIT_S = 0.4
-OPTIONAL_MODULES = ("torch", "triton", "pynvml")
+OPTIONAL_MODULES = ("torch", "triton", "pynvml", "ncu_report")
 
 needs_cli = pytest.mark.skipif(
     not (ROOT / "diag/cli/app.py").exists(), reason="there is no command line yet (diag.cli.app)"
@@ -86,7 +86,7 @@ def test_the_licence_and_python_version(project: dict[str, Any]) -> None:
 
 def test_the_core_asks_for_neither_torch_nor_a_gpu_library(project: dict[str, Any]) -> None:
     core = {requirement.partition(">=")[0] for requirement in project["dependencies"]}
-    assert not core & {"torch", "triton", "nvidia-ml-py", "py-spy"}
+    assert not core & {"torch", "triton", "nvidia-ml-py", "py-spy", "ncu-report"}
 
 
 def test_the_constraints_are_exact_and_of_known_packages(project: dict[str, Any]) -> None:

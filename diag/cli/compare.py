@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 class Allowed(enum.StrEnum):
+    """Conditions that may differ. Times of a run and of a profile are never comparable: the metric is not among them."""
+
     MODEL = "model"
     HARDWARE = "hardware"
     LENGTHS = "lengths"

@@ -29,6 +29,7 @@ class ExportFormat(enum.StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     NSYS_SQLITE = "nsys-sqlite"
+    SVG = "svg"
 
 
 _BY_ENDING = {
@@ -37,6 +38,7 @@ _BY_ENDING = {
     ".csv": ExportFormat.CSV,
     ".parquet": ExportFormat.PARQUET,
     ".sqlite": ExportFormat.NSYS_SQLITE,
+    ".svg": ExportFormat.SVG,
 }
 
 
@@ -55,7 +57,8 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="A trace for ui.perfetto.dev, tables, or an export as by nsys. Without it, the ending of FILE tells.",
+            help="A trace for ui.perfetto.dev, tables, an export as by nsys, or the rooflines of profiled kernels as a "
+            "picture. Without it, the ending of FILE tells.",
         ),
     ] = None,
     table: Annotated[
@@ -71,7 +74,10 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
     with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
+    ] = False,
+    with_ncu_report: Annotated[
+        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
     ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
@@ -88,6 +94,8 @@ def export(
     Example: diag export run.diag -o tables --format parquet
 
     Example: diag export train.nsys-rep -o train.sqlite
+
+    Example: diag export kernels.ncu-rep -o roofline.svg
     """
     from diag.export import axis, tables, target
     from diag.ingest.importer import ImportOptions
@@ -108,24 +116,35 @@ def export(
             raise UsageError("To have nsys itself export a report: nsys export --type sqlite REPORT")
         _nsys_sqlite(inputs, output, bounds, force=force)
         return
+    is_picture = output_format is ExportFormat.SVG
+    if is_picture and (table is not None or as_stored or window is not None):
+        raise UsageError("--table, --as-stored and --window are not for svg: it is the rooflines of whole launches.")
     is_trace = output_format is ExportFormat.PERFETTO
     if is_trace and (table is not None or as_stored):
         raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
-    if chosen_format is None and not is_trace and table is None:
+    if chosen_format is None and not is_trace and not is_picture and table is None:
         raise UsageError(
             f"{output} names one file, and a case has many tables. Choose one with --table NAME, or name a folder for "
             f"all: -o FOLDER --format {output_format.value}"
         )
-    is_folder = not is_trace and table is None
+    is_folder = not is_trace and not is_picture and table is None
     if output == STANDARD_OUTPUT:
         if is_folder or output_format is ExportFormat.PARQUET:
             raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
     else:
         target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
-    options = ImportOptions(use_cache=not no_cache, bounds=bounds, with_nsys_export=with_nsys_export, note=note)
+    options = ImportOptions(
+        use_cache=not no_cache,
+        bounds=bounds,
+        with_nsys_export=with_nsys_export,
+        with_ncu_report=with_ncu_report,
+        note=note,
+    )
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
-        if is_trace:
+        if is_picture:
+            _rooflines(case, output, status)
+        elif is_trace:
             _trace(case, parts, window, output, status)
         elif table is not None:
             made = tables.one_table(case, parts, window, table, as_stored=as_stored)
@@ -150,7 +169,8 @@ def _format_of(output: Path) -> ExportFormat:
         if output.name.lower().endswith(ending):
             return told
     raise UsageError(
-        f"The ending of {output} tells no format. Name it .json, .json.gz, .csv, .parquet or .sqlite, or add --format."
+        f"The ending of {output} tells no format. Name it .json, .json.gz, .csv, .parquet, .sqlite or .svg, "
+        "or add --format."
     )
 
 
@@ -188,6 +208,21 @@ def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Pa
     findings = analyse(case, AnalysisOptions(window)).findings  # anew, for a stored report has no extents
     status(f"writing {output.name}")
     _text(trace_of(case, parts, findings), output)
+
+
+def _rooflines(case: Case, output: Path, status: StatusLine) -> None:
+    from diag.render.roofline_svg import roofline_svg
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.stored import report_of
+
+    status("applying rules")
+    rooflines = report_of(case, AnalysisOptions()).rooflines
+    if not rooflines:
+        raise UsageError(
+            "No kernel here has a roofline: that takes a profile of Nsight Compute that counts bytes and operations "
+            "(ncu --set roofline)."
+        )
+    _text([roofline_svg(rooflines)], output)
 
 
 def _table(table: Table, output: Path, output_format: ExportFormat) -> None:

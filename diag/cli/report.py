@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diag.cli.opening import opened
-from diag.cli.terminal import StatusLine, color, note, width, write
+from diag.cli.terminal import StatusLine, braille, color, note, width, write
 from diag.errors import NothingToTell, UsageError
 
 if TYPE_CHECKING:
@@ -75,7 +75,10 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
     ] = None,
     with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the reports, as a check.")
+        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
+    ] = False,
+    with_ncu_report: Annotated[
+        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
     ] = False,
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
@@ -116,6 +119,7 @@ def report(
             use_cache=not no_cache,
             bounds=bounds,
             with_nsys_export=with_nsys_export,
+            with_ncu_report=with_ncu_report,
             note=note,
         )
         with opened(inputs, imports, status) as case:
@@ -125,7 +129,7 @@ def report(
             earlier = _baseline(baseline, options, replace(imports, keep=None), status)
             margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
             result = replace(result, baseline=compare(result, earlier, str(baseline), margin))
-    text = RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
+    text = RENDERERS[output_format.value](result, width=width(), color=color(), braille=braille(), top=top)
     write(text if text.endswith("\n") else text + "\n")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")

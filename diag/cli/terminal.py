@@ -25,6 +25,15 @@ def color() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
+def braille() -> bool:
+    """Whether what reads standard output can be sent pictures of braille dots and lines."""
+    try:
+        "⠿│".encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
 def write(text: str) -> bool:
     """Writes to standard output; False when its reader has seen enough (`| head`). Raises StorageError."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from diag.doctor import formats, machine
 from diag.doctor.check import Check
+from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 
 
@@ -16,6 +17,7 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> It
     yield formats.exports()
     yield formats.reports()
     yield formats.streams(nsys, os.environ)
+    yield formats.ncu_report_package(ncu_report.version(), is_offered=ncu_report.is_offered_here())
     yield formats.kineto()
     yield formats.cases()
     yield machine.python()

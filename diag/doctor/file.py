@@ -27,6 +27,7 @@ KINDS = {
     "nsys-sqlite": "an Nsight Systems export",
     "nsys-report": "an Nsight Systems report",
     "nsys-stream": "a stream of Nsight Systems, which was never made a report",
+    "ncu-report": "an Nsight Compute report",
 }
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from diag.doctor.check import Check
+from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import NAMED_BY, Nsys
 from diag.store.case import SCHEMA_VERSION
 
@@ -55,3 +56,13 @@ def streams(nsys: Nsys | None, environment: Mapping[str, str]) -> Check:
         fix = "Install the full Nsight Systems, not its command line alone; a stream wants the version that wrote it."
         return Check(TOPIC, name, "missing", f"nsys {nsys.release} comes without QdstrmImporter", fix)
     return Check(TOPIC, name, "ok", f"by {nsys.importer}, version {nsys.release}: streams of that version")
+
+
+def ncu_report_package(version: str | None, *, is_offered: bool) -> Check:
+    """NVIDIA's own reader of the reports of Nsight Compute, which diag does not need."""
+    name = "NVIDIA's reader of .ncu-rep (ncu-report)"
+    if version is not None:
+        return Check(TOPIC, name, "ok", f"{version}; it reads them with --with-ncu-report, as a check")
+    if not is_offered:
+        return Check(TOPIC, name, "missing", "published for Linux on x86-64 only; diag reads the reports itself")
+    return Check(TOPIC, name, "missing", "not installed; diag reads the reports itself", ncu_report.GET_IT)

@@ -15,6 +15,7 @@ from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
+from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.settled import companions, settled_copy
 from diag.ingest.waits import store_waits
@@ -36,7 +37,9 @@ class ImportOptions:
     use_cache: bool = True
     bounds: Bounds = field(default_factory=Bounds)
     with_nsys_export: bool = False
-    """Whether an installed nsys exports the reports, instead of diag reading them itself."""
+    """Whether an installed nsys exports its reports, instead of diag reading them itself."""
+    with_ncu_report: bool = False
+    """Whether NVIDIA's package ncu-report reads those of Nsight Compute, instead of diag."""
     note: Progress = silent
     """Hears, one sentence at a time, what of a folder is read and what is not."""
     finish: Callable[[Path], None] = lambda _: None
@@ -81,8 +84,7 @@ def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
 def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progress: Progress) -> Iterator[Case]:
     digests = _digests(inputs, cache)
     inputs = _distinct(inputs, digests, options.note)
-    reader = (f"exported by {_nsys_release()}",) if options.with_nsys_export else ()
-    place = cache.path_of((item.path, (*digests[item.path], *reader)) for item in inputs)
+    place = cache.path_of((item.path, (*digests[item.path], *_other_readers(options))) for item in inputs)
     with work_folder(cache.folder) as folder:
 
         def make() -> Path:
@@ -144,9 +146,13 @@ def _is_damaged(case: Case) -> bool:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-def _nsys_release() -> str | None:
-    nsys = find_nsys()
-    return nsys.release if nsys else None
+def _other_readers(options: ImportOptions) -> Iterator[str]:
+    """What else than diag reads some inputs, as another release may read other things."""
+    if options.with_nsys_export:
+        nsys = find_nsys()
+        yield f"exported by {nsys.release if nsys else None}"
+    if options.with_ncu_report:
+        yield f"read by ncu-report {ncu_report.version()}"
 
 
 def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
@@ -179,7 +185,7 @@ def _import(
             progress(f"reading {item.path.name}")
             with unchanged(item.path):
                 data, kind = _readable(item, folder, options, progress)
-                _read(_input_file(item, data, kind, digests[item.path][0]), case, options.bounds, progress)
+                _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
         if len(inputs) > 1:
             join_sources(case)
     return target
@@ -208,14 +214,14 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
     return InputFile(shown, data, kind, digest, item.path.stat().st_size)
 
 
-def _read(file: InputFile, case: Case, bounds: Bounds, progress: Progress) -> None:
+def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progress) -> None:
     if file.kind in launches.KINDS:
         with case.transaction():
-            launches.read(file, case, progress=progress)
+            launches.read(file, case, with_ncu_report=options.with_ncu_report, progress=progress)
         return
     if file.kind == "kineto":
         with case.transaction():
-            source_id = kineto.read(file, case, bounds=bounds, progress=progress)
+            source_id = kineto.read(file, case, bounds=options.bounds, progress=progress)
     else:
         with nsys_sqlite.attached(case, file), case.transaction():
             source_id = nsys_sqlite.read(file, case, progress=progress)

@@ -90,6 +90,7 @@ _NAMES = {
     "nsys-sqlite": "Nsight Systems export",
     "nsys-report": "Nsight Systems report",
     "nsys-stream": "Nsight Systems stream",
+    "ncu-report": "Nsight Compute report",
 }
 
 

@@ -8,6 +8,9 @@ from typing import Literal, NamedTuple
 
 Value = int | float | str
 Size = tuple[int, int, int]
+MessageType = Literal["ok", "info", "optimization", "warning", "error"]
+SpeedupKind = Literal["local", "global"]
+Severity = Literal["default", "low", "high"]
 
 
 class Instance(NamedTuple):
@@ -33,22 +36,33 @@ class OpenRange:
 
     depth: int
     kind: Literal["push", "start"]
-    domain: str
+    domain: str  # '<default domain>' is NVTX's own
     name: str
 
 
 @dataclass(frozen=True)
+class FocusMetric:
+    """A metric that made one of NVIDIA's rules say what it said."""
+
+    metric: str
+    value: float | None
+    severity: Severity
+    info: str
+
+
+@dataclass(frozen=True)
 class RuleResult:
-    """What one of NVIDIA's own rules said."""
+    """One message of one of NVIDIA's own rules; a rule may give several, or none."""
 
     rule: str
     section: str | None
     name: str | None
-    type: Literal["ok", "info", "optimization", "warning", "error"]
+    type: MessageType
     title: str | None
     message: str
     speedup_pct: float | None = None
-    speedup_kind: Literal["local", "global"] | None = None
+    speedup_kind: SpeedupKind | None = None
+    focus: Sequence[FocusMetric] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,7 @@ class ProfiledDevice:
     uuid: str | None = None
     compute_capability: tuple[int, int] | None = None
     attributes: Mapping[str, Value] = field(default_factory=dict)
+    pid: int | None = None  # whose ordinal it is, where the file says that
 
 
 @dataclass(frozen=True)
@@ -105,7 +120,7 @@ class ReportFacts:
     cache_control: str | None = None  # 'all' | 'none'
     replay: str | None = None  # 'kernel' | 'application' | 'range' | 'app-range'
     devices: Sequence[ProfiledDevice] = ()
-    sources: Mapping[str, str] = field(default_factory=dict)  # imported source code by file name
+    sources: Mapping[str, str] = field(default_factory=dict)  # imported code by file name, once all launches were read
     is_cut: bool = False
     notes: Sequence[str] = ()
 

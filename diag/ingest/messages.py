@@ -25,12 +25,13 @@ class Scalar(enum.IntEnum):
 
     INT = _Declared.TYPE_INT64
     UINT = _Declared.TYPE_UINT64
+    UINT32 = _Declared.TYPE_UINT32
     BYTES = _Declared.TYPE_BYTES  # texts, too: not every one is UTF-8
     DOUBLE = _Declared.TYPE_DOUBLE
     FLOAT = _Declared.TYPE_FLOAT
 
 
-INT, UINT, BYTES = Scalar.INT, Scalar.UINT, Scalar.BYTES
+INT, UINT, UINT32, BYTES = Scalar.INT, Scalar.UINT, Scalar.UINT32, Scalar.BYTES
 DOUBLE, FLOAT = Scalar.DOUBLE, Scalar.FLOAT
 
 
@@ -49,6 +50,8 @@ class Message:
 
     name: str
     fields: Mapping[str, Field]
+    is_choice: bool = False
+    """At most one of its fields is there, and `message.WhichOneof("choice")` says which."""
 
     def nested(self) -> Iterator[Message]:
         """This message and those inside, each once, inner ones first."""
@@ -108,9 +111,13 @@ _PACKAGE = "declared"
 
 
 def _describe(message: Message, described: descriptor_pb2.DescriptorProto) -> None:
+    if message.is_choice:
+        described.oneof_decl.add(name="choice")
     for name, declared in message.fields.items():
         label = _Declared.LABEL_REPEATED if declared.repeated else _Declared.LABEL_OPTIONAL
         added = described.field.add(name=name, number=declared.number, label=label)
+        if message.is_choice:
+            added.oneof_index = 0
         if declared.default is not None:
             added.default_value = _default_of(declared.default)
         if isinstance(declared.type, Message):

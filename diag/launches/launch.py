@@ -43,6 +43,11 @@ class Launch:
     passes: int | None
 
     @property
+    def label(self) -> str:
+        """Its id in reports."""
+        return f"L{self.source_id}.{self.number}"
+
+    @property
     def blocks(self) -> int | None:
         return _product(self.grid)
 

@@ -1,22 +1,25 @@
 """What a GPU offers: the limits of an SM by compute capability, and what the name of a product tells.
 
-The facts and their sources stand in `data/limits.toml` and `data/products.toml`. What a report says of its own device
-goes before them; what neither tells is None.
+The facts and their sources stand in `data/limits.toml`, `data/links.toml` and `data/products` (docs/hardware.md). What
+a report says of its own device goes before them; what neither tells is None. How fast it calculates: `peaks`.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
-from typing import Any
+from typing import Any, Literal
+
+from diag.model.tables import table, tables
 
 WARP_THREADS = 32
 """On every NVIDIA GPU; the wavefronts of AMD's data-centre GPUs have 64 and their limits are others."""
 
 ComputeCapability = tuple[int, int]
+
+TensorRate = Literal["full", "geforce", "half"]
+"""Of the rates of its capability's tensor cores, a product has all; half where sums are kept in FP32; half of all."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class SmLimits:
 
     warps_per_sm: int
     blocks_per_sm: int
+    barriers_per_sm: int
     registers_per_sm: int
+    registers_per_block: int
     registers_per_thread: int
     shared_per_sm_bytes: int
     shared_per_block_bytes: int
@@ -35,7 +40,13 @@ class SmLimits:
     shared_unit_bytes: int  # shared memory of a block is a multiple of this
     sub_partitions: int  # parts of an SM with registers of their own
     tensor_cores: tuple[str, ...]  # types that stand in for FP32: 'tf32', 'bf16', 'fp16'
-    fp32_lanes: int | None = None  # FP32 multiply-adds per clock
+    carve_outs_bytes: tuple[int, ...] = ()  # sizes that shared memory can be set to; empty: it has one size
+    portable_cluster_blocks: int | None = None  # None: without clusters
+
+    @property
+    def carve_out_sizes_bytes(self) -> tuple[int, ...]:
+        """What an SM's shared memory can hold, smallest first."""
+        return self.carve_outs_bytes or (self.shared_per_sm_bytes,)
 
 
 @dataclass(frozen=True)
@@ -48,15 +59,21 @@ class Link:
 
 @dataclass(frozen=True)
 class Product:
-    """What datasheets say. Peaks are FLOP/s at boost clock, dense; tensor cores accumulate in FP32."""
+    """What is printed about a product. `peaks`: its entry in `diag.model.peaks`."""
 
+    name: str
     compute_capability: ComputeCapability
-    sm_count: int | None
-    link: Link | None
-    fp32_flops: float | None  # outside the tensor cores
-    tf32_flops: float | None
-    half_flops: float | None  # FP16 or BF16 inputs
+    source: str
+    sm_count: int | None = None
+    link: Link | None = None
     is_integrated: bool = False  # shares its memory with the host: no link lies between
+    base_clock_hz: int | None = None  # of the SMs
+    boost_clock_hz: int | None = None
+    memory_bytes: int | None = None
+    memory_bytes_per_s: int | None = None
+    l2_bytes: int | None = None
+    tensor_rate: TensorRate = "full"
+    peaks: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,9 @@ class Gpu:
     sm_count: int | None = None
     limits: SmLimits | None = None
     product: Product | None = None
+    boost_clock_hz: int | None = None  # of the SMs, at most
+    memory_bytes_per_s: int | None = None  # of device memory, in theory
+    l2_bytes: int | None = None
 
     @property
     def link(self) -> Link | None:
@@ -84,7 +104,7 @@ def gpu(facts: Mapping[str, Any]) -> Gpu:
     name = facts.get("name")
     if is_not_nvidia(name, facts.get("warp_size")):
         return Gpu(name)
-    known = product(name) if name else None
+    known = _as_listed(name, facts)
     capability = _capability(facts) or (known.compute_capability if known else None)
     limits = sm_limits(capability) if capability else None
     return Gpu(
@@ -93,7 +113,20 @@ def gpu(facts: Mapping[str, Any]) -> Gpu:
         sm_count=_plausible(facts.get("sm_count")) or (known.sm_count if known else None),
         limits=_as_reported(limits, facts) if limits else None,
         product=known,
+        boost_clock_hz=_positive(facts.get("clock_hz")) or (known.boost_clock_hz if known else None),
+        memory_bytes_per_s=_positive(facts.get("memory_bandwidth_per_s"))
+        or (known.memory_bytes_per_s if known else None),
+        l2_bytes=_positive(facts.get("l2_bytes")) or (known.l2_bytes if known else None),
     )
+
+
+def _as_listed(name: str | None, facts: Mapping[str, Any]) -> Product | None:
+    """The product of this name, without what it says of whole devices if this is another cut of the chip, or a part."""
+    known = product(name) if name else None
+    sm_count = _plausible(facts.get("sm_count"))
+    if known is None or sm_count is None or known.sm_count in (None, sm_count):
+        return known
+    return replace(known, sm_count=None, memory_bytes=None, memory_bytes_per_s=None, l2_bytes=None, peaks=None)
 
 
 def is_not_nvidia(name: str | None, warp_size: int | None) -> bool:
@@ -124,14 +157,23 @@ def _plausible(value: int | None) -> int | None:
     return value if value is not None and 0 < value < 1 << 24 else None
 
 
+def _positive(value: int | None) -> int | None:
+    return value if value is not None and value > 0 else None
+
+
 @cache
 def _limits() -> Mapping[ComputeCapability, SmLimits]:
-    tables = _read("limits.toml")
+    entries = table("limits.toml")
     return {
-        _parsed(capability): SmLimits(**{**tables["common"], **values, "tensor_cores": tuple(values["tensor_cores"])})
-        for capability, values in tables.items()
+        parsed_capability(capability): _sm_limits({**entries["common"], **values})
+        for capability, values in entries.items()
         if capability not in ("sources", "common")
     }
+
+
+def _sm_limits(values: Mapping[str, Any]) -> SmLimits:
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    return SmLimits(**fields)
 
 
 def sm_limits(capability: ComputeCapability) -> SmLimits | None:
@@ -139,25 +181,28 @@ def sm_limits(capability: ComputeCapability) -> SmLimits | None:
     >>> sm_limits((9, 0)).warps_per_sm, sm_limits((7, 5)).warps_per_sm, sm_limits((1, 0))
     (64, 32, None)
     """
-    return _limits().get(capability)
+    return _limits().get(todays(capability))
+
+
+def todays(capability: ComputeCapability) -> ComputeCapability:
+    """CUDA 13 calls 11.0 what CUDA 12 called 10.1.
+
+    >>> todays((10, 1)), todays((10, 0))
+    ((11, 0), (10, 0))
+    """
+    return (11, 0) if capability == (10, 1) else capability
 
 
 @cache
 def _products() -> Mapping[str, Product]:
-    tables = _read("products.toml")
-    links = {name: Link(name, entry["bytes_per_s"]) for name, entry in tables["links"].items()}
-    return {
-        name: Product(
-            compute_capability=_parsed(entry["compute_capability"]),
-            sm_count=entry.get("sm_count"),
-            link=links[entry["link"]] if "link" in entry else None,
-            fp32_flops=entry.get("fp32_flops"),
-            tf32_flops=entry.get("tf32_flops"),
-            half_flops=entry.get("half_flops"),
-            is_integrated=entry.get("is_integrated", False),
-        )
-        for name, entry in tables["products"].items()
-    }
+    links = {name: Link(name, entry["bytes_per_s"]) for name, entry in table("links.toml").items()}
+    return {name: _product(name, entry, links) for name, entry in tables("products", "products").items()}
+
+
+def _product(name: str, entry: Mapping[str, Any], links: Mapping[str, Link]) -> Product:
+    link = links[entry["link"]] if "link" in entry else None
+    capability = parsed_capability(entry["compute_capability"])
+    return Product(**{**entry, "name": name, "compute_capability": capability, "link": link})
 
 
 def product(name: str) -> Product | None:
@@ -183,10 +228,6 @@ def is_integrated(name: str | None) -> bool:
     return known is not None and known.is_integrated
 
 
-def _parsed(capability: str) -> ComputeCapability:
+def parsed_capability(capability: str) -> ComputeCapability:
     major, minor = capability.split(".")
     return int(major), int(minor)
-
-
-def _read(file: str) -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("diag.model.data").joinpath(file).read_text("utf-8"))

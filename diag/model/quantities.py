@@ -11,6 +11,7 @@ import math
 import operator
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,10 +30,11 @@ class Formula:
     tree: Tree
     since: ComputeCapability = (0, 0)
     before: ComputeCapability = (1000, 0)
+    is_for_unknown: bool = True  # False where other devices give the same metrics another meaning
 
     def holds_for(self, capability: ComputeCapability | None) -> bool:
-        """An unknown device may be any: the metrics that are there decide."""
-        return capability is None or self.since <= capability < self.before
+        """An unknown device may be any: the metrics that are there decide, unless they do not tell devices apart."""
+        return self.is_for_unknown if capability is None else self.since <= capability < self.before
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,13 @@ class Missing:
         return together([self])
 
 
-def together(missing: Sequence[Missing]) -> str:
-    """Why several quantities have no value, in one sentence.
+def together(missing: Sequence[Missing], most: int | None = None) -> str:
+    """Why several quantities have no value, in one sentence that names `most` metrics, or all of them.
 
     >>> together([Missing("a", ("m.sum",), "SpeedOfLight"), Missing("b", ("n.sum",), "Occupancy")])
     'm.sum, n.sum were not collected (ncu --section SpeedOfLight --section Occupancy)'
+    >>> together([Missing("a", ("m.sum", "n.sum", "o.sum"), "SpeedOfLight")], most=1)
+    'm.sum and 2 more were not collected (ncu --section SpeedOfLight)'
     """
     uncollected = [each for each in missing if each.metrics]
     if not uncollected:
@@ -93,7 +97,8 @@ def together(missing: Sequence[Missing]) -> str:
         if metrics:
             were = "was" if len(metrics) == 1 else "were"
             sections = "" if is_empty else f" (ncu {_sections([each.section for each in of])})"
-            sentences.append(f"{', '.join(metrics)} {were} {why}{sections}")
+            rest = f" and {len(metrics) - most} more" if most is not None and len(metrics) > most else ""
+            sentences.append(f"{', '.join(metrics[:most])}{rest} {were} {why}{sections}")
     return "; ".join(sentences)
 
 
@@ -297,11 +302,14 @@ def _binds(tree: Tree) -> int:
 
 @cache
 def quantities() -> Mapping[str, Quantity]:
-    """All quantities by name. Raises ValueError for a formula that cannot be read."""
+    """All quantities by name. Raises ValueError for a formula that cannot be read and for a name used twice."""
     folder = resources.files("diag.model.data").joinpath("quantities")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
     tables = [tomllib.loads(file.read_text("utf-8")) for file in files]
-    return {name: _quantity(name, entry) for table in tables for name, entry in table.items()}
+    entries = [entry for table in tables for entry in table.items()]
+    if twice := [name for name, count in Counter(name for name, _ in entries).items() if count > 1]:
+        raise ValueError(f"two files have a quantity {', '.join(twice)}")
+    return {name: _quantity(name, entry) for name, entry in entries}
 
 
 def _quantity(name: str, entry: Mapping[str, Any]) -> Quantity:
@@ -315,7 +323,7 @@ def _quantity(name: str, entry: Mapping[str, Any]) -> Quantity:
     )
 
 
-def _formula(entry: str | Mapping[str, str]) -> Formula:
+def _formula(entry: str | Mapping[str, Any]) -> Formula:
     if isinstance(entry, str):
         return Formula(entry, parsed(entry))
     return Formula(
@@ -323,6 +331,7 @@ def _formula(entry: str | Mapping[str, str]) -> Formula:
         parsed(entry["formula"]),
         _capability(entry.get("since", "0.0")),
         _capability(entry.get("before", "1000.0")),
+        entry.get("is_for_unknown", True),
     )
 
 

@@ -27,17 +27,20 @@ __all__ = [
 class Renderer(Protocol):
     """Turns a report into text that ends with a newline: no input, no output, no clock.
 
-    All take what any of them needs: columns and colour of a terminal, and how many rows a table shows.
+    All take what any of them needs: how many rows a table shows, and columns and colour of a terminal, and whether it
+    can show dots in braille.
     """
 
-    def __call__(self, report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str: ...
+    def __call__(
+        self, report: Report, *, width: int = 80, color: bool = False, braille: bool = True, top: int = 5
+    ) -> str: ...
 
 
-def _markdown(report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+def _markdown(report: Report, *, top: int = 5, **_: object) -> str:
     return render_markdown(report, top=top)
 
 
-def _json(report: Report, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+def _json(report: Report, **_: object) -> str:
     return render_json(report)
 
 

@@ -187,11 +187,16 @@ def outline(evidence: Sequence[Evidence]) -> list[tuple[int, str, Evidence]]:
     return list(below(None, 0))
 
 
-def terms(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
-    """Labels that are a term rather than a name, with the formulas that tell what they mean."""
+def terms(finding: Finding, shown: Sequence[Evidence]) -> list[tuple[str, str]]:
+    """Labels that are a term rather than a name, with the formulas that tell what they mean.
+
+    Those of profiled kernels are long and over metrics of ncu: whoever knows them opens the finding.
+    """
+    if finding.subject.configuration is not None:
+        return []
     return [
         (label, each.formula)
-        for depth, label, each in outline(evidence)
+        for depth, label, each in outline(shown)
         if depth == 0 and len(label) <= LONGEST_TERM and "'" not in label and each.formula and label not in each.formula
     ]
 

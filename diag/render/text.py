@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from diag.model import units
 from diag.render import answers, phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
+from diag.render.roofline_text import roofline_lines
 from diag.render.tables import Table, tables
 from diag.rules.finding import Evidence, Finding, Severity
 from diag.rules.report import Report
@@ -15,6 +17,9 @@ from diag.rules.report import Report
 NARROWEST = 24
 LONGEST_LINE = 100
 """Running text is set no wider than this, however wide the terminal."""
+
+MOST_EVIDENCE = 12
+"""Figures of a finding that a report shows; `diag explain` shows all."""
 
 LONGEST_TEXT = 1_200
 """Cells. A sentence may quote a name of any length."""
@@ -27,7 +32,13 @@ _COLORS: dict[Severity, str] = {"critical": "1;31", "warning": "1;33", "info": "
 
 
 def render_text(
-    report: Report, *, width: int = 80, color: bool = False, top: int = 5, explain_all: bool = False
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    braille: bool = True,
+    top: int = 5,
+    explain_all: bool = False,
 ) -> str:
     """The report in lines of at most `width` columns (24 at least); tables and lists show `top` rows.
 
@@ -40,6 +51,7 @@ def render_text(
         *_lead(page, report, explain_all),
         *_others(page, report, top, explain_all),
         *(page.table(table) for table in tables(report, top)),
+        _rooflines(page, report, top, braille),
         _cannot_tell(page, report),
         _clear(page, report),
         _sources(page, report, top),
@@ -172,8 +184,12 @@ def _lead(page: Page, report: Report, in_full: bool) -> Iterable[Lines]:
 def _argument(page: Page, report: Report | None, finding: Finding, in_full: bool, said: str = "") -> Iterable[Lines]:
     """Why, what to do, what would refute it and what could be won: a section each. `said` need not be said again."""
     claim = page.prose(finding.claim) if finding.claim not in said else []
-    terms = "" if in_full else "; ".join(f"{label}: {formula}" for label, formula in phrases.terms(finding.evidence))
-    yield _titled(page, "Why", [*claim, *page.evidence(finding.evidence), *page.dim(f"{terms}." if terms else "")])
+    shown = finding.evidence if in_full else finding.evidence[:MOST_EVIDENCE]
+    terms = "" if in_full else "; ".join(f"{label}: {formula}" for label, formula in phrases.terms(finding, shown))
+    hidden = len(finding.evidence) - len(shown)
+    more = f"{units.count(hidden, 'more figure')}: diag explain {finding.id}" if hidden else ""
+    under = [*page.dim(f"{terms}." if terms else ""), *page.dim(more)]
+    yield _titled(page, "Why", [*claim, *page.evidence(shown), *under])
     if in_full:
         yield _titled(page, "How it was computed", _derivation(page, finding))
     yield _titled(page, "What to do", page.numbered(finding.next))
@@ -219,6 +235,12 @@ def _paragraph(page: Page, report: Report, alike: Sequence[Finding]) -> Lines:
     title = page.prose(f"{_headline(report, finding)} [{finding.id}]")
     body = page.prose(phrases.in_short(report, alike), INDENT * 2)
     return [*(page.ink(line, _COLORS[finding.severity]) for line in title), *body]
+
+
+def _rooflines(page: Page, report: Report, top: int, braille: bool) -> Lines:
+    """The kernels that take most of the time, beneath the roofs of their device."""
+    lines = roofline_lines(report.rooflines[:top], width=page.width - len(INDENT), braille=braille)
+    return _titled(page, "Roofline", [INDENT + line for line in lines])
 
 
 def _cannot_tell(page: Page, report: Report) -> Lines:

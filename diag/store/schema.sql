@@ -526,7 +526,8 @@ CREATE TABLE launch_rule (                 -- what NVIDIA's own rules said when 
     title         TEXT,
     message       TEXT NOT NULL,
     speedup_pct   REAL,                    -- estimated
-    speedup_kind  TEXT                     -- 'local' | 'global'
+    speedup_kind  TEXT,                    -- 'local' | 'global'
+    focus         TEXT                     -- JSON, of each metric that made it say so: metric, value, severity, info
 ) STRICT;
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing

@@ -14,8 +14,10 @@ import pytest
 from pyarrow import parquet
 
 from tests import interruptible
+from tests.builders.ncu_report import NcuReport
 from tests.cli.conftest import DIAG, Command, small_export, snapshot
 from tests.export.reading import faults, parse, read
+from tests.launches.profiles import TIME, dram, vector
 
 
 def test_a_trace_goes_to_a_file_or_a_pipe_with_the_same_bytes(diag: Command, export: Path, tmp_path: Path) -> None:
@@ -123,10 +125,12 @@ def test_an_input_is_never_replaced(diag: Command, export: Path) -> None:
         (["-o", "-", "-f", "csv"], "--table"),
         (["-o", "-", "-f", "parquet", "--table", "gpu_op"], "Name a file"),
         (["-o", "t.json", "--table", "gpu_op"], "--format csv"),
-        (["-o", "t.txt"], ".sqlite, or add --format"),
-        (["-o", "t"], ".sqlite, or add --format"),
+        (["-o", "t.txt"], ".sqlite or .svg, or add --format"),
+        (["-o", "t"], ".sqlite or .svg, or add --format"),
         (["-o", "t.sqlite"], "takes one report"),
         (["-o", "t.sqlite", "--window", "1s:"], "the whole of a report"),
+        (["-o", "t.svg"], "ncu --set roofline"),
+        (["-o", "t.svg", "--window", "1s:"], "not for svg"),
         (["-o", "t.csv"], "-o FOLDER --format csv"),
         (["-o", "t.parquet"], "--table NAME"),
         (["-o", "t.csv", "-f", "csv", "--table", "nope"], "gpu_op"),
@@ -142,6 +146,15 @@ def test_wrong_words_are_wrong_usage(words: list[str], hint: str, diag: Command,
     place.mkdir()
     assert hint in diag("export", export, *words, cwd=place).is_one_sentence(2)
     assert list(place.iterdir()) == []
+
+
+def test_rooflines_are_a_picture(diag: Command, tmp_path: Path) -> None:
+    report = NcuReport.of({**TIME, **dram(300), **vector("f", fma=1000)}).write(tmp_path / "kernels.ncu-rep")
+    shown = diag("export", report, "-f", "svg", "-o", "-").is_quiet_success()
+    diag("export", report, "-o", tmp_path / "roofline.svg").is_quiet_success()
+    assert (tmp_path / "roofline.svg").read_text() == shown
+    assert shown.startswith("<svg ")
+    assert "stencil" in shown
 
 
 def test_without_a_place_to_write_it_is_wrong_usage(diag: Command, export: Path) -> None:

@@ -13,6 +13,7 @@ from diag.doctor.check import Check
 from diag.ingest.nsys_tool import Nsys
 from diag.render.checks import render_checks, render_checks_as_json
 from diag.render.layout import cells
+from tests.builders.ncu_report import NcuReport
 from tests.cli.conftest import small_export
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,15 @@ def test_streams_need_the_importer() -> None:
     assert (absent.state, "QdstrmImporter" in str(absent.fix)) == ("missing", True)
     named = formats.streams(None, {"DIAG_NSYS": "/nowhere"})
     assert (named.state, "/nowhere" in named.said) == ("missing", True)
+
+
+def test_the_official_reader_of_kernels_is_an_option() -> None:
+    assert formats.ncu_report_package("2026.3.1", is_offered=True).said.startswith("2026.3.1; it reads them with")
+    absent = formats.ncu_report_package(None, is_offered=True)
+    assert (absent.state, absent.fix) == ("missing", "pip install 'gpu-diag[ncu]'")
+    elsewhere = formats.ncu_report_package(None, is_offered=False)
+    assert (elsewhere.state, elsewhere.fix) == ("missing", None)
+    assert "Linux on x86-64 only" in elsewhere.said
 
 
 def test_an_old_sqlite_or_python_or_a_missing_package_breaks_the_core() -> None:
@@ -89,6 +99,9 @@ def test_files_are_called_what_they_are(tmp_path: Path) -> None:
     assert (said.state, said.fix) == ("ok", f"Read it: diag report {export}")
     assert "an Nsight Systems export" in said.said
     assert "a PyTorch profiler trace" in file.about(tmp_path / "trace.json").said
+    kernels = NcuReport.of({"sm__cycles_active.avg": 1.0}).write(tmp_path / "kernels")
+    assert "an Nsight Compute report" in file.about(kernels).said
+    kernels.unlink()
     assert file.about(tmp_path).said == "a folder with 1 PyTorch trace, 1 Nsight Systems export"
     unknown = file.about(tmp_path / "notes.txt")
     assert (unknown.state, unknown.said) == ("unreadable", "of a kind that diag does not know")

@@ -25,6 +25,7 @@ MEMORY_BYTES = 1 << 30
 """Bound on what it may need beyond what the tests themselves hold."""
 
 WHOLE = AnalysisOptions()
+UNCACHED = ImportOptions(use_cache=False)
 
 
 class TooSlow(BaseException):
@@ -34,7 +35,9 @@ class TooSlow(BaseException):
 Check = Callable[[Report, Case], None]
 
 
-def examine(*paths: Path, options: AnalysisOptions = WHOLE, check: Check = invariants.check) -> str:
+def examine(
+    *paths: Path, options: AnalysisOptions = WHOLE, check: Check = invariants.check, imports: ImportOptions = UNCACHED
+) -> str:
     """Holds `diag report` on files of one folder to the promise; returns 'report', or the sentence said instead.
 
     Raises whatever it is that must not be raised, or AssertionError.
@@ -42,7 +45,7 @@ def examine(*paths: Path, options: AnalysisOptions = WHOLE, check: Check = invar
     folder = paths[0].parent
     before = _content(folder)
     try:
-        with bounded(), open_inputs(paths, ImportOptions(use_cache=False)) as case:
+        with bounded(), open_inputs(paths, imports) as case:
             impossible = _impossible(report_of(case, options), case, check)
         said = "report"
     except DiagError as error:

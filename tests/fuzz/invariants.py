@@ -9,12 +9,12 @@ from collections import Counter
 
 import numpy as np
 
+from diag.model.units import EVIDENCE
 from diag.render import RENDERERS
 from diag.rules.finding import CONFIDENCES, SEVERITIES, Evidence, Finding
 from diag.rules.report import DeviceRow, HardwareRow, KernelRow, RangeRow, Report
 from diag.store.case import Case
 
-UNITS = {"ns", "bytes", "bytes/s", "share", "count", "text"}
 ROUNDING = 1e-9
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -96,7 +96,7 @@ def _check_finding(finding: Finding, case: Case) -> None:
 
 
 def _check_evidence(evidence: Evidence, case: Case) -> None:
-    assert evidence.unit in UNITS, evidence
+    assert evidence.unit in EVIDENCE, evidence
     assert evidence.label, evidence
     assert evidence.formula, evidence
     if evidence.unit == "text":

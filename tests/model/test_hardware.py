@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import fields
-from importlib import resources
 from typing import Any
 
 import pytest
 
 from diag.model import hardware
-from diag.model.hardware import Gpu, SmLimits, gpu, product, sm_limits
+from diag.model.hardware import Gpu, Product, SmLimits, gpu, product, sm_limits
+from diag.model.tables import table, tables
 
-LIMITS: dict[str, Any] = tomllib.loads(resources.files("diag.model.data").joinpath("limits.toml").read_text())
-PRODUCTS: dict[str, Any] = tomllib.loads(resources.files("diag.model.data").joinpath("products.toml").read_text())
+LIMITS = table("limits.toml")
+LINKS = table("links.toml")
+PRODUCTS = tables("products", "products")
 CAPABILITIES = [key for key in LIMITS if key not in ("sources", "common")]
+NAMES = list(PRODUCTS)
+
+
+def listed(name: str) -> Product:
+    known = product(name)
+    assert known is not None
+    return known
 
 
 def test_every_limit_has_a_source() -> None:
@@ -23,8 +30,14 @@ def test_every_limit_has_a_source() -> None:
 
 
 def test_every_product_and_link_has_a_source() -> None:
-    entries = [*PRODUCTS["products"].items(), *PRODUCTS["links"].items()]
+    entries = [*PRODUCTS.items(), *LINKS.items()]
     assert [name for name, entry in entries if not entry.get("source")] == []
+
+
+def test_every_capability_of_cuda_12_and_13_has_limits() -> None:
+    known = "5.0 5.2 5.3 6.0 6.1 6.2 7.0 7.2 7.5 8.0 8.6 8.7 8.8 8.9 9.0 10.0 10.3 11.0 12.0 12.1"
+    assert known.split() == CAPABILITIES
+    assert sm_limits((10, 1)) == sm_limits((11, 0))
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -36,28 +49,47 @@ def test_limits_agree_with_each_other(capability: str) -> None:
     assert limits.shared_per_block_bytes <= limits.shared_per_block_optin_bytes <= limits.shared_per_sm_bytes
     assert limits.reserved_shared_per_block_bytes == (1024 if major >= 8 else 0)
     assert limits.shared_unit_bytes == (128 if major >= 8 else 256)
+    assert limits.registers_per_block <= limits.registers_per_sm
+    assert limits.barriers_per_sm in (limits.blocks_per_sm, 2 * limits.blocks_per_sm)
     assert bool(limits.tensor_cores) == (major >= 7)
     assert ("tf32" in limits.tensor_cores) == (major >= 8)
+    assert (limits.portable_cluster_blocks is not None) == (major >= 9)
 
 
-def test_every_product_has_a_capability_with_limits() -> None:
-    assert [name for name, entry in PRODUCTS["products"].items() if entry["compute_capability"] not in LIMITS] == []
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_a_carve_out_goes_up_to_all_of_the_shared_memory(capability: str) -> None:
+    major, minor = map(int, capability.split("."))
+    limits = sm_limits((major, minor))
+    assert limits is not None
+    sizes = limits.carve_out_sizes_bytes
+    assert list(sizes) == sorted(set(sizes))
+    assert sizes[-1] == limits.shared_per_sm_bytes
+    assert (len(sizes) > 1) == (major >= 7)
+    assert all(size % 1024 == 0 for size in sizes)
 
 
-def test_the_fp32_peak_of_a_product_is_that_of_its_lanes() -> None:
-    """SMs x lanes x 2 x clock: the clock that follows must be one that a GPU can have."""
-    for name in PRODUCTS["products"]:
-        known = product(name)
-        assert known is not None
-        limits = sm_limits(known.compute_capability)
-        if known.fp32_flops and known.sm_count and limits and limits.fp32_lanes:
-            clock_hz = known.fp32_flops / (known.sm_count * limits.fp32_lanes * 2)
-            assert 1.3e9 < clock_hz < 2.6e9, name
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_said_of_a_product_can_be(name: str) -> None:
+    known = listed(name)
+    assert sm_limits(known.compute_capability) is not None
+    assert known.sm_count is None or 10 <= known.sm_count <= 200
+    assert known.link is None or not known.is_integrated
+    if known.base_clock_hz is not None and known.boost_clock_hz is not None:
+        assert 0.5e9 < known.base_clock_hz < known.boost_clock_hz < 3e9
+    if known.memory_bytes is not None and known.memory_bytes_per_s is not None:
+        # A device reads all of its memory in 10 to 600 ms.
+        assert 0.01 < known.memory_bytes / known.memory_bytes_per_s < 0.6
+
+
+def test_geforce_cards_are_told_by_their_rate() -> None:
+    assert {name for name in NAMES if listed(name).tensor_rate == "geforce"} == {
+        name for name in NAMES if name.startswith("GeForce")
+    }
 
 
 def test_links_are_lanes_times_signalling_rate() -> None:
     for generation, transfers_per_s in (("3.0", 8e9), ("4.0", 16e9), ("5.0", 32e9)):
-        entry = PRODUCTS["links"][f"PCIe {generation} x16"]
+        entry = LINKS[f"PCIe {generation} x16"]
         assert entry["bytes_per_s"] == int(transfers_per_s * 16 * 128 / 130 / 8)
 
 
@@ -85,6 +117,22 @@ def test_what_the_report_says_goes_first() -> None:
     assert told.sm_count == 20
     assert told.limits is not None
     assert (told.limits.warps_per_sm, told.limits.blocks_per_sm) == (16, 16)
+
+
+def test_what_is_printed_of_whole_devices_is_not_said_of_another_cut_of_the_chip() -> None:
+    """A 3080 of 12 GB has the name of the one of 10 GB, and a MIG slice may have that of its device."""
+    known = gpu({"name": "NVIDIA GeForce RTX 3080", "sm_count": 70}).product
+    assert known is not None
+    assert (known.peaks, known.memory_bytes_per_s, known.sm_count) == (None, None, None)
+    assert known.tensor_rate == "geforce"
+    assert gpu({"name": "NVIDIA GeForce RTX 3080", "sm_count": 68}).product == product("GeForce RTX 3080")
+
+
+def test_clock_memory_and_cache_of_the_report_go_first() -> None:
+    told = gpu({"name": "Tesla T4", "clock_hz": 10**9, "memory_bandwidth_per_s": 10**11, "l2_bytes": 2**20})
+    assert (told.boost_clock_hz, told.memory_bytes_per_s, told.l2_bytes) == (10**9, 10**11, 2**20)
+    printed = gpu({"name": "Tesla T4"})
+    assert (printed.boost_clock_hz, printed.memory_bytes_per_s, printed.l2_bytes) == (1_590_000_000, 320 * 10**9, 2**22)
 
 
 def test_a_name_alone_may_be_enough() -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from google.protobuf.message import DecodeError
 
@@ -20,6 +21,12 @@ from diag.ingest.ncu_rep.messages import BlockHeader, FileHeader
 
 LARGEST_MESSAGE_BYTES = 1 << 30
 """protobuf itself refuses messages of 2 GiB."""
+
+Kind = Literal["source", "kernel", "range", "command list", "graph", "unknown"]
+RESULTS: Sequence[Kind] = ("kernel", "range", "command list", "graph")
+
+MOST_BLOCKS = 1 << 20
+"""A report has one for each launch, and a dozen others."""
 
 _LENGTH = struct.Struct("<I")
 
@@ -32,6 +39,20 @@ class Block:
     start: int
     end: int
 
+    def kinds(self) -> Iterator[Kind]:
+        """What the messages of the payload are, in their order; endless, for there may be more than the header says."""
+        header = self.header
+        numbers: Mapping[Kind, int] = {
+            "source": header.n_sources,
+            "kernel": header.n_results,
+            "range": header.n_ranges,
+            "command list": header.n_command_lists,
+            "graph": header.n_graphs,
+        }
+        for kind, n in numbers.items():
+            yield from repeat(kind, n)
+        yield from repeat("unknown")
+
 
 @dataclass(frozen=True)
 class Container:
@@ -42,12 +63,18 @@ class Container:
     blocks: tuple[Block, ...]
     is_cut: bool
 
-    def payloads(self) -> Iterator[tuple[Block, list[bytes]]]:
-        """The messages of each block: its sources first, then its results, then its ranges."""
+    def messages(self) -> Iterator[tuple[Kind, Block, bytes]]:
+        """The whole messages of all payloads; of a payload that is cut, or whose lengths are wrong, the first ones."""
         with self.path.open("rb") as file:
             for block in self.blocks:
-                if block.end > block.start:
-                    yield block, list(_messages(file, block))
+                file.seek(block.start)
+                kinds = block.kinds()
+                while file.tell() < block.end:
+                    try:
+                        message = _message(file, block.end)
+                    except ValueError:
+                        break
+                    yield next(kinds), block, message
 
 
 def opened(path: Path) -> Container:
@@ -58,18 +85,22 @@ def opened(path: Path) -> Container:
         if file.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path} is not an Nsight Compute report: it does not begin as one.")
         try:
-            version = FileHeader.FromString(_message(file, n_bytes)).version
+            header = FileHeader.FromString(_message(file, n_bytes))
         except (ValueError, DecodeError) as error:
             raise InputError(f"{path} is a damaged Nsight Compute report: {error}. Copy it again.") from error
+        if not header.HasField("version"):
+            raise InputError(f"{path} is a damaged Nsight Compute report: its header says nothing. Copy it again.")
         blocks, is_cut = _blocks(file, n_bytes)
     if not blocks:
         raise InputError(f"{path} is an Nsight Compute report that is cut before its first launch. Copy it again.")
-    return Container(path, version, blocks, is_cut)
+    return Container(path, header.version, blocks, is_cut)
 
 
 def _blocks(file: BinaryIO, n_bytes: int) -> tuple[tuple[Block, ...], bool]:
     blocks: list[Block] = []
     while file.tell() < n_bytes:
+        if len(blocks) == MOST_BLOCKS:
+            return tuple(blocks), True
         try:
             header = BlockHeader.FromString(_message(file, n_bytes))
         except (ValueError, DecodeError):
@@ -80,16 +111,6 @@ def _blocks(file: BinaryIO, n_bytes: int) -> tuple[tuple[Block, ...], bool]:
             return tuple(blocks), True
         file.seek(start + header.payload_bytes)
     return tuple(blocks), False
-
-
-def _messages(file: BinaryIO, block: Block) -> Iterator[bytes]:
-    """The whole messages of a payload; of one that is cut, those before the cut."""
-    file.seek(block.start)
-    while file.tell() < block.end:
-        try:
-            yield _message(file, block.end)
-        except ValueError:
-            return
 
 
 def _message(file: BinaryIO, end: int) -> bytes:

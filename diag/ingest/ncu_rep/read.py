@@ -1,173 +1,97 @@
-"""From a report's messages to records."""
+"""Reads a report: its launches one after the other, with what of them cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
 
 from google.protobuf.message import DecodeError
 
-from diag.ingest.launch_records import (
-    Instance,
-    LaunchRecord,
-    LaunchReport,
-    Metric,
-    OpenRange,
-    ProfiledDevice,
-    ReportFacts,
-    RuleResult,
-    Size,
-    Value,
-)
-from diag.ingest.ncu_rep.container import Block, Container, opened
-from diag.ingest.ncu_rep.messages import ProfileResult, RangeResult
-from diag.ingest.ncu_rep.units import unit_of
+from diag.ingest.launch_records import LaunchRecord, LaunchReport
+from diag.ingest.ncu_rep.container import RESULTS, Block, Container, Kind, opened
+from diag.ingest.ncu_rep.facts import facts_of
+from diag.ingest.ncu_rep.messages import ProfileResult, RangeResult, SourceData
+from diag.ingest.ncu_rep.records import device_of, kernel_record, range_record
+from diag.ingest.ncu_rep.sources import Sources
+from diag.ingest.ncu_rep.values import metrics_of, text
+from diag.model.units import count
 
 
 def read(path: Path) -> LaunchReport:
-    """Raises InputError when the file is no report, or none of it can be read."""
-    container = opened(path)
-    headers = [block.header for block in container.blocks]
-    strings = [_text(each) for header in headers for each in header.strings.strings]
-    problems: list[str] = []
-    return LaunchReport(_facts(container), _launches(container, strings, problems), problems)
+    """Raises InputError when the file is no report, or when it is cut before its first block."""
+    reader = _Reader(opened(path))
+    facts = facts_of(reader.container, reader.sources.files)
+    launches = reader.launches()
+    if not facts.devices:  # it is cut before its list of devices: the first launch tells of its own
+        first = next(launches, None)
+        described = device_of(first) if first else None
+        facts = replace(facts, devices=[described] if described else [])
+        launches = chain([first] if first else [], launches)
+    return LaunchReport(facts, launches, reader.problems)
 
 
-# ---- what the file says of itself ----------------------------------------------------------------------------------
+class _Reader:
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.strings = [text(each) for block in container.blocks for each in block.header.strings.strings]
+        self.sources = Sources()
+        self.problems: list[str] = []
+        self.seen: Counter[str] = Counter()
 
-
-def _facts(container: Container) -> ReportFacts:
-    details = [block.header.details for block in container.blocks]
-    versions = {_text(each.provider): _text(each.version) for each in chain.from_iterable(d.versions for d in details)}
-    settings = [each.settings for each in details if each.HasField("settings")]
-    host = next((_text(each.target.host) for each in details if each.target.host), None)
-    return ReportFacts(
-        tool_version=versions.get("Nsight Compute Target", "").split(" ")[0] or None,
-        schema_version=str(container.version),
-        host=host,
-        clock_control=_first(settings, "clock_control"),
-        replay=_first(settings, "replay"),
-        devices=[_device(each) for each in chain.from_iterable(d.devices for d in details)],
-        is_cut=container.is_cut,
-    )
-
-
-def _first(settings: Sequence[Any], name: str) -> str | None:
-    return next((_text(getattr(each, name)).lower() for each in settings if getattr(each, name)), None)
-
-
-def _device(described: Any) -> ProfiledDevice:
-    attributes = {_text(each.name): _value(each.value) for each in described.attributes}
-    known = {name: value for name, value in attributes.items() if value is not None}
-    major, minor = known.get("compute_capability_major"), known.get("compute_capability_minor")
-    return ProfiledDevice(
-        ordinal=described.id,
-        name=_text(described.name) or None,
-        compute_capability=(int(major), int(minor)) if major is not None and minor is not None else None,
-        attributes=known,
-    )
-
-
-# ---- launches ------------------------------------------------------------------------------------------------------
-
-
-def _launches(container: Container, strings: Sequence[str], problems: list[str]) -> Iterator[LaunchRecord]:
-    damaged = 0
-    for block, messages in container.payloads():
-        first = block.header.n_sources
-        last = first + block.header.n_results
-        for at, message in enumerate(messages[first:], first):
+    def launches(self) -> Iterator[LaunchRecord]:
+        for kind, block, message in self.container.messages():
+            self.seen[kind] += 1
             try:
-                if at < last:
-                    yield _kernel(ProfileResult.FromString(message), block, strings)
-                else:
-                    yield _range(RangeResult.FromString(message), block, strings)
+                if kind == "source":
+                    self.sources.add(SourceData.FromString(message))
+                elif kind != "unknown" and (launch := self._launch(kind, block, message)):
+                    yield launch
             except DecodeError:
-                damaged += 1
-    if damaged:
-        problems.append(f"{damaged} launches are damaged and were left out.")
+                self.seen["damaged source" if kind == "source" else "damaged"] += 1
+        self.problems += [*self._problems(), *self.sources.problems]
+
+    def _launch(self, kind: Kind, block: Block, message: bytes) -> LaunchRecord | None:
+        """None for a message that says nothing."""
+        result = (ProfileResult if kind == "kernel" else RangeResult).FromString(message)
+        metrics = metrics_of(result.metrics, self.strings)
+        self.seen["nameless metric"] += len(result.metrics) - len(metrics)
+        self.seen["unsupported"] += bool(result.is_unsupported)
+        if not metrics and not (kind == "kernel" and result.function):
+            self.seen["damaged"] += 1
+            return None
+        self.seen["launch"] += 1
+        if kind == "kernel":
+            return kernel_record(result, metrics, block, self.sources)
+        return range_record(result, metrics, block, kind)
+
+    def _problems(self) -> Iterator[str]:
+        seen = self.seen
+        if not seen["launch"]:
+            yield "It holds no launch: ncu met no kernel that it was to measure, or was stopped before the first one."
+        if missing := self._promised() - sum(seen[kind] for kind in RESULTS):
+            yield f"{_launches(missing)} that the report promises {_are(missing)} missing."
+        if n := seen["damaged"]:
+            yield f"{_launches(n)} {_are(n)} damaged and left out."
+        if n := seen["unknown"]:
+            yield f"{count(n, 'result')} {_are(n)} of a kind that diag does not know, and left out."
+        if n := seen["nameless metric"]:
+            yield f"{count(n, 'metric')} {_are(n)} left out: the report does not hold their names."
+        if n := seen["unsupported"]:
+            yield f"{_launches(n)} ran on a device that this ncu did not fully support: metrics may be missing."
+        if n := seen["damaged source"]:
+            yield f"{count(n, 'piece')} of machine code or source code {_are(n)} damaged."
+
+    def _promised(self) -> int:
+        headers = [block.header for block in self.container.blocks]
+        return sum(each.n_results + each.n_ranges + each.n_command_lists + each.n_graphs for each in headers)
 
 
-def _kernel(result: Any, block: Block, strings: Sequence[str]) -> LaunchRecord:
-    metrics = list(_metrics(result.metrics, strings))
-    return LaunchRecord(
-        name=_text(result.demangled) or _text(result.function),
-        short_name=_text(result.function),
-        stream=result.stream if result.HasField("stream") else None,
-        grid=_size(result.grid),
-        block=_size(result.block),
-        rules=[_rule(each) for each in result.rules],
-        **_shared(result, "kernel", block, metrics),
-    )
+def _launches(n: int) -> str:
+    return count(n, "launch")
 
 
-def _range(result: Any, block: Block, strings: Sequence[str]) -> LaunchRecord:
-    metrics = list(_metrics(result.metrics, strings))
-    return LaunchRecord(name="range", **_shared(result, "range", block, metrics))
-
-
-def _shared(result: Any, kind: Literal["kernel", "range"], block: Block, metrics: Sequence[Metric]) -> dict[str, Any]:
-    process = block.header.process
-    return {
-        "kind": kind,
-        "pid": process.pid if block.header.HasField("process") else None,
-        "process_name": _text(process.name) or None,
-        "tid": result.thread,
-        "device": next((int(m.value) for m in metrics if m.name == "launch__device_id" and m.value is not None), None),
-        "context": result.context if result.HasField("context") else None,
-        "is_clock_locked": bool(result.clock.executed) if result.HasField("clock") else None,
-        "metrics": metrics,
-        "ranges": list(_ranges(result.nvtx, result.thread)),
-    }
-
-
-def _metrics(results: Sequence[Any], strings: Sequence[str]) -> Iterator[Metric]:
-    for result in results:
-        if result.name < len(strings):
-            name = strings[result.name]
-            elements = [Instance(_value(each.correlation), _value(each.value)) for each in result.elements]
-            yield Metric(name, unit_of(name), _value(result.value), elements)
-
-
-def _value(value: Any) -> Value | None:
-    """The one kind of value that is there; None where none is."""
-    for declared, held in value.ListFields():
-        return _text(held) if declared.name == "string" else held
-    return None
-
-
-def _size(size: Any) -> Size:
-    return size.x, size.y, size.z
-
-
-def _ranges(state: Any, thread: int) -> Iterator[OpenRange]:
-    domains = {each.id: _text(each.name) for each in state.domains}
-    for own in (each for each in state.threads if each.tid == thread):
-        for domain in own.domains:
-            for depth, each in enumerate(domain.stack):
-                yield OpenRange(depth, "push", domains.get(domain.id, ""), _text(each.name))
-    for domain in state.started:
-        for depth, each in enumerate(domain.ranges):
-            yield OpenRange(depth, "start", domains.get(domain.id, ""), _text(each.name))
-
-
-_TYPES: tuple[Literal["info", "ok", "optimization", "error"], ...] = ("info", "ok", "optimization", "error")
-
-
-def _rule(result: Any) -> RuleResult:
-    messages = [each.message for each in result.body.items if each.HasField("message")]
-    first = messages[0] if messages else None
-    return RuleResult(
-        rule=_text(result.id),
-        section=_text(result.section) or None,
-        name=_text(result.name) or None,
-        type=_TYPES[first.type] if first is not None and first.type < len(_TYPES) else "info",
-        title=_text(first.name) if first is not None else None,
-        message="\n".join(_text(each.text) for each in messages),
-    )
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
