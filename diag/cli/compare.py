@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Allowed(enum.StrEnum):
-    """Conditions that may differ. Times of a run and of a profile are never comparable: the metric is not among them."""
+    """Conditions that may differ; not the metric: times of a run and of a profile are never comparable."""
 
     MODEL = "model"
     HARDWARE = "hardware"
