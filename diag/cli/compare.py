@@ -82,7 +82,7 @@ def compare(
 
     Example: diag compare runs/main runs/branch --metric range:decode
 
-    Example: diag compare main.json branch.nsys-rep --fail-on-regression 5
+    Example: diag compare main.diag branch.nsys-rep --fail-on-regression 5
     """
     from diag.compare.comparison import compare as compared
     from diag.compare.comparison import gate
