@@ -53,7 +53,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     return Report(
         sources=case.sources,
         notes={source.id: case.notes(source.id) for source in case.sources},
-        verdict=verdict(findings, clear, devices, is_cut=any(source.is_cut for source in case.sources)),
+        verdict=verdict(findings, clear, devices, kernels, is_cut=any(source.is_cut for source in case.sources)),
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
         kernels=_kernels(traces),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAGIC = b"\x7fELF\x02\x01"
@@ -44,12 +44,8 @@ class Elf:
         if not content.startswith(MAGIC):
             raise DamagedElf("not an ELF file of 64 bits")
         self._content = content
-        try:
-            start, each, n_sections, names_at = _HEADER.unpack_from(content)
-            rows = [_SECTION.unpack_from(content, start + each * index) for index in range(n_sections)]
-            names = rows[names_at]
-        except (struct.error, IndexError) as error:
-            raise DamagedElf("its table of sections is cut") from error
+        rows, names_at = _section_table(content)
+        names = rows[names_at]
         self.sections = [Section(self._text(names[4] + row[0]), row[4], row[5]) for row in rows]
 
     def section(self, name: str) -> Section | None:
@@ -86,3 +82,13 @@ class Elf:
         if end < 0:
             raise DamagedElf("a name is cut")
         return self._content[start:end].decode("utf-8", "replace")
+
+
+def _section_table(content: bytes) -> tuple[Sequence[tuple[int, ...]], int]:
+    """A row for each section, and which of them holds the names."""
+    if len(content) < _HEADER.size:
+        raise DamagedElf("it is cut in its header")
+    start, n_bytes, n_sections, names_at = _HEADER.unpack_from(content)
+    if start + n_bytes * n_sections > len(content) or n_bytes < _SECTION.size or names_at >= n_sections:
+        raise DamagedElf("its table of sections is cut")
+    return [_SECTION.unpack_from(content, start + n_bytes * index) for index in range(n_sections)], names_at

@@ -58,6 +58,7 @@ def functions_with_lines(cubin: bytes) -> Mapping[str, Function]:
     code = {}
     for number, relocation in enumerate(elf.relocations(_TABLE), 1):
         if relocation.section.name.startswith(_CODE) and relocation.offset + _ADDRESS.size <= len(table):
+            elf.data(relocation.section)  # raises where its size is only claimed
             _ADDRESS.pack_into(table, relocation.offset, (number << _APART) + relocation.value % (1 << _APART))
             code[number] = relocation.section
     rows = defaultdict(list)

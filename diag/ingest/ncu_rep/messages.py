@@ -91,16 +91,16 @@ _RULE = Message("RuleResult", {**_texts(id=1, name=2, section=4), "body": Field(
 
 _SOURCE_FILE = Message("SourceFile", _texts(name=1, content=2))
 _SOURCE_FILES = Message("SourceFiles", {"files": Field(1, _SOURCE_FILE, repeated=True)})
-_SOURCE = Message(
+SOURCE = Message(
     "SourceData",
     {"reference": Field(1, UINT), **_texts(cubin=4), **_numbers(revision=6), "sources": Field(8, _SOURCE_FILES)},
 )
-SourceData = message_class(_SOURCE)
+SourceData = message_class(SOURCE)
 
 # ---- results -------------------------------------------------------------------------------------------------------
 
 _CLOCK = Message("ProfilerClockStatusMessage", _numbers(requested=1, executed=2))
-_RESULT = Message(
+RESULT = Message(
     "ProfileResult",
     {
         **_numbers(thread=1, is_unsupported=20, context=22, stream=23),
@@ -114,7 +114,7 @@ _RESULT = Message(
         "clock": Field(25, _CLOCK),
     },
 )
-_RANGE_RESULT = Message(
+RANGE_RESULT = Message(
     "RangeResult",
     {
         **_numbers(thread=1, is_unsupported=9, context=11),
@@ -123,8 +123,8 @@ _RANGE_RESULT = Message(
         "clock": Field(12, _CLOCK),
     },
 )
-ProfileResult = message_class(_RESULT)
-RangeResult = message_class(_RANGE_RESULT)
+ProfileResult = message_class(RESULT)
+RangeResult = message_class(RANGE_RESULT)
 
 # ---- blocks --------------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ _DETAILS = Message(
 )
 _STRINGS = Message("ProfilerStringTable", {"strings": Field(1, BYTES, repeated=True)})
 _PROCESS = Message("ProcessInfo", {**_numbers(pid=1), **_texts(name=3)})
-_BLOCK = Message(
+BLOCK = Message(
     "BlockHeader",
     {
         **_numbers(n_sources=1, n_results=2, payload_bytes=5, n_ranges=7),
@@ -159,5 +159,5 @@ _BLOCK = Message(
         "process": Field(6, _PROCESS),
     },
 )
-BlockHeader = message_class(_BLOCK)
+BlockHeader = message_class(BLOCK)
 FileHeader = message_class(Message("FileHeader", _numbers(version=1)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from diag.ingest.launch_records import Instruction
+from diag.ingest.launch_values import MOST_INTEGER
 from diag.ingest.ncu_rep.elf import DamagedElf
 from diag.ingest.ncu_rep.line_table import DamagedTable
 from diag.ingest.ncu_rep.machine_code import Function, functions_with_lines
@@ -40,9 +42,9 @@ class Sources:
     def instructions(self, reference: int, function: str, start: int) -> Sequence[Instruction]:
         """Of the function that was loaded to the address `start`, those whose line is known."""
         code = self._functions.get(reference, {}).get(function)
-        if code is None or self._left == 0:
+        if code is None or self._left == 0 or start + code.n_bytes > MOST_INTEGER:
             return ()
-        found = list(code.instructions(start, self._widths[reference]))[: self._left]
+        found = list(islice(code.instructions(start, self._widths[reference]), self._left))
         self._left -= len(found)
         if self._left == 0:
             self.problems.append(f"Lines are known of the first {MOST_INSTRUCTIONS:,} instructions only.")

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
+
+LONGEST_NAME = 1000
+"""Of a metric; only a damaged file has longer ones, and patterns would take long to search them."""
 
 
 class Counted(NamedTuple):
@@ -24,12 +27,14 @@ class Counted(NamedTuple):
     """It adds up, cycle after cycle, how many there are."""
 
 
-@cache
+@lru_cache(maxsize=1 << 14)
 def unit_of(name: str) -> str:
     """The base unit as ncu spells it, e.g. 'byte/s'; '' for bare numbers and for what is not known.
 
     Source: what Nsight Compute 2026.3 says of the same names; see `units.toml`.
     """
+    if len(name) > LONGEST_NAME:
+        return ""
     counter, *parts = name.rpartition(":")[2].split(".")  # 'pmsampling:' stands before metrics that were sampled
     return _in_base_units(_counted(counter), parts)
 
