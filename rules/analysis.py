@@ -44,7 +44,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     """Runs all rules. Raises UsageError when the window or range names nothing in the case."""
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
-    traces = _traces(case, options)
+    traces = traces_in_scope(case, options)
     kernels, ladder = _profiled(case, traces), rooflines.ladder(limits["ncu.roofline"])
     answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
     devices = [device for trace in traces for device in trace.devices]
@@ -53,7 +53,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     return Report(
         sources=case.sources,
         notes={source.id: case.notes(source.id) for source in case.sources},
-        verdict=verdict(findings, clear, devices, is_cut=any(source.is_cut for source in case.sources)),
+        verdict=verdict(findings, clear, devices, kernels, is_cut=any(source.is_cut for source in case.sources)),
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
         kernels=_kernels(traces),
@@ -130,7 +130,7 @@ def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
 # ---- scope ---------------------------------------------------------------------------------------------------------
 
 
-def _traces(case: Case, options: AnalysisOptions) -> list[Trace]:
+def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
     """The sources of the case, narrowed to what was asked for; those without any of it are judged empty."""
     traces = traces_of(case)
     for trace in traces:

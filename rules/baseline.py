@@ -15,20 +15,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-import msgspec
-
-from diag.errors import InputError
-from diag.rules.finding import WARNING_SHARE, Answer, Finding, Severity, Subject
-from diag.rules.report import Before, Comparison, DeviceRow, Gone, Report, Standing, WindowChange
+from diag.rules import document
+from diag.rules.document import AnswerOf, DeviceOf, Document, FindingOf, SubjectOf, devices_by_key
+from diag.rules.finding import WARNING_SHARE, Finding, Severity
+from diag.rules.report import Before, Comparison, Gone, Report, Standing, WindowChange
 from diag.store.names import pattern_of
 
 DEFAULT_MARGIN = WARNING_SHARE
 """A rise of less would be no warning by itself, and is within what two runs of one program differ by."""
-
-MOST_BYTES = 256 << 20
-"""Of a JSON report; the largest of real traces has 5 MB."""
 
 Key = tuple[str, int | None, str]
 """Rule, device ordinal, and pattern of the kernel or range."""
@@ -42,13 +37,20 @@ _FIGURE = re.compile(r"(?<!\w)\d")
 
 @dataclass(frozen=True)
 class Remembered:
-    """What a baseline knows of one finding."""
+    """What is known of one finding of any run."""
 
     key: Key
     title: str
     severity: Severity
     share: float | None
     window_ns: int | None  # that the share is of; None where nothing tells
+    recoverable_ns: int | None
+    is_fact: bool  # information by its rule, whatever its share
+
+    @property
+    def recoverable_share(self) -> float:
+        """Of the window; 0 where either is not known."""
+        return (self.recoverable_ns or 0) / self.window_ns if self.window_ns else 0.0
 
     @property
     def time_ns(self) -> float | None:
@@ -66,77 +68,43 @@ class Baseline:
 # ---- where a baseline comes from -----------------------------------------------------------------------------------
 
 
-class _Subject(msgspec.Struct):
-    source: int | None = None
-    process: int | None = None
-    device: int | None = None
-    kernel: str | None = None
-    range: str | None = None
-    window: tuple[int, int] | None = None
-
-
-class _Finding(msgspec.Struct):
-    rule: str
-    title: str
-    severity: Severity
-    subject: _Subject
-    share: float | None
-
-
-class _Source(msgspec.Struct):
-    id: int
-    rank: int | None = None
-
-
-class _Device(msgspec.Struct):
-    source: int
-    process: int
-    device: int
-    window_ns: int
-    is_scoped: bool
-
-
-class _Report(msgspec.Struct):
-    """Of the contract `diag.report/1` what a comparison needs, named as in `Report`; other keys are passed over."""
-
-    schema: Literal["diag.report/1"]
-    findings: list[_Finding]
-    sources: list[_Source] = []
-    devices: list[_Device] = []
-
-
 def of_json(data: bytes, name: str) -> Baseline:
     """The findings of a report that was written with `--format json`. Raises InputError when it is no such report."""
-    try:
-        report = msgspec.json.decode(data, type=_Report)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        said = str(error).rstrip(".")
-        raise InputError(
-            f"{name} is no report of diag ({said}). Write one with: diag report INPUT --format json"
-        ) from error
-    return of_report(report)
+    return of_document(document.of_json(data, name))
 
 
-def of_report(report: Report | _Report) -> Baseline:
+def of_report(report: Report) -> Baseline:
+    return of_document(document.of_report(report))
+
+
+def of_document(report: Document) -> Baseline:
     windows = {place: row.window_ns for place, row in _places(report).items()}
-    return Baseline(_worst_of(_remembered(report)), windows)
+    return Baseline(worst_of(remembered(report)), windows)
 
 
-def _remembered(report: Report | _Report) -> list[Remembered]:
+def remembered(report: Document) -> list[Remembered]:
     """One for each finding, in their order."""
-    windows = {(row.source, row.process, row.device): row.window_ns for row in report.devices}
+    windows = {key: row.window_ns for key, row in devices_by_key(report.devices).items()}
     return [
-        Remembered(_key(each), each.title, each.severity, each.share, _window_ns(each.subject, windows))
+        Remembered(
+            key=_key(each),
+            title=each.title,
+            severity=each.severity,
+            share=each.share,
+            window_ns=_window_ns(each.subject, windows) or each.whole_ns,
+            recoverable_ns=each.recoverable_ns,
+            is_fact=each.is_fact,
+        )
         for each in report.findings
     ]
 
 
-def _key(finding: Finding | _Finding) -> Key:
+def _key(finding: FindingOf) -> Key:
     about = finding.subject
     return finding.rule, about.device, pattern_of(about.kernel or about.range or "")
 
 
-def _window_ns(about: Subject | _Subject, windows: Mapping[tuple[int, int, int], int]) -> int | None:
+def _window_ns(about: SubjectOf, windows: Mapping[tuple[int, int, int], int]) -> int | None:
     """Length of the window that shares of this subject are of: its device's, which may have holes, or its own."""
     if about.source is not None and about.process is not None and about.device is not None:
         length_ns = windows.get((about.source, about.process, about.device))
@@ -145,7 +113,7 @@ def _window_ns(about: Subject | _Subject, windows: Mapping[tuple[int, int, int],
     return about.window[1] - about.window[0] if about.window else None
 
 
-def _places(report: Report | _Report) -> Mapping[Place, DeviceRow | _Device]:
+def _places(report: Document) -> Mapping[Place, DeviceOf]:
     """Devices by what is the same in another run, without those that cannot be told apart, as of two processes."""
     ranks = {source.id: source.rank for source in report.sources}
     placed = [((ranks.get(row.source), row.device, row.is_scoped), row) for row in report.devices]
@@ -153,7 +121,8 @@ def _places(report: Report | _Report) -> Mapping[Place, DeviceRow | _Device]:
     return {place: row for place, row in placed if numbers[place] == 1}
 
 
-def _worst_of(found: Iterable[Remembered]) -> Mapping[Key, Remembered]:
+def worst_of(found: Iterable[Remembered]) -> Mapping[Key, Remembered]:
+    """Of those that are recognised as the same, the one with the largest share."""
     worst: dict[Key, Remembered] = {}
     for each in found:
         known = worst.get(each.key)
@@ -167,32 +136,30 @@ def _worst_of(found: Iterable[Remembered]) -> Mapping[Key, Remembered]:
 
 def compare(report: Report, baseline: Baseline, path: str, margin: float = DEFAULT_MARGIN) -> Comparison:
     """How each finding of the report stands to the baseline; a share has changed when it did by more than `margin`."""
-    here = list(zip(report.findings, _remembered(report), strict=True))
-    worst = _worst_of(now for _, now in here)
+    now_known = document.of_report(report)
+    here = list(zip(report.findings, remembered(now_known), strict=True))
+    worst = worst_of(now for _, now in here)
     known = {finding.id: baseline.findings.get(now.key) for finding, now in here}
-    gone = [then for key, then in sorted(baseline.findings.items(), key=_by_key) if key not in worst]
     return Comparison(
         path,
         margin,
-        standing={
-            finding.id: _standing(finding, now, worst[now.key], known[finding.id], margin) for finding, now in here
-        },
+        standing={finding.id: standing(now, worst[now.key], known[finding.id], margin) for finding, now in here},
         before={
-            finding.id: Before(then.title, then.share, _is_other_cause(then.title, finding.title))
+            finding.id: Before(then.title, then.share, is_other_cause(then.title, finding.title))
             for finding, _ in here
             if (then := known[finding.id])
         },
-        gone=[_gone(then, report) for then in gone],
-        windows=_changes(report, baseline),
+        gone=gone(now_known, worst, baseline),
+        windows=_changes(now_known, baseline),
     )
 
 
-def _standing(finding: Finding, now: Remembered, worst: Remembered, then: Remembered | None, margin: float) -> Standing:
+def standing(now: Remembered, worst: Remembered, then: Remembered | None, margin: float) -> Standing:
     """`worst` is the one of its key in this report: nothing is better on one rank while another is as bad as ever."""
     if then is None:
         return "new"
     # A fact that is no fault gets neither worse nor better: a hot kernel's share rises when all else gets faster.
-    if finding.level == "info" or finding.share is None:
+    if now.is_fact or now.share is None:
         return "known"
     if min(_rises(then, now)) > margin:
         return "worse"
@@ -207,12 +174,12 @@ def _rises(then: Remembered, now: Remembered) -> tuple[float, float]:
     return rise, (now.time_ns - then.time_ns) / then.window_ns
 
 
-def _is_other_cause(before: str, now: str) -> bool:
+def is_other_cause(before: str, now: str) -> bool:
     """Whether two titles of one rule differ in more than their figures, which differ from run to run."""
     return before != now and not _FIGURE.search(before) and not _FIGURE.search(now)
 
 
-def _changes(report: Report, baseline: Baseline) -> list[WindowChange]:
+def _changes(report: Document, baseline: Baseline) -> list[WindowChange]:
     return [
         WindowChange(row.source, row.process, row.device, before_ns, row.window_ns)
         for place, row in _places(report).items()
@@ -220,10 +187,15 @@ def _changes(report: Report, baseline: Baseline) -> list[WindowChange]:
     ]
 
 
-def _gone(known: Remembered, report: Report) -> Gone:
+def gone(report: Document, worst: Mapping[Key, Remembered], baseline: Baseline) -> list[Gone]:
+    """The findings of the baseline that the report, of which the `worst` are given, does not have."""
+    return [_gone(then, report) for key, then in sorted(baseline.findings.items(), key=_by_key) if key not in worst]
+
+
+def _gone(known: Remembered, report: Document) -> Gone:
     """A rule that no longer looked at the device, as something was not captured, does not say that a fault is gone."""
     rule, device, name = known.key
-    answers: list[Answer] = [*report.clear, *report.findings]
+    answers: list[AnswerOf | FindingOf] = [*report.clear, *report.findings]
     looked = any(answer.rule == rule and answer.subject.device in (device, None) for answer in answers)
     could_not = any(answer.rule == rule for answer in report.cannot_tell)
     return Gone(rule, known.title, known.severity, device, name or None, known.share, is_judged=looked or not could_not)

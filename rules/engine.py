@@ -30,8 +30,10 @@ SUBJECTS = (
     "streams", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
-    "ncu_speed_of_light", "ncu_roofline",
+    "ncu_speed_of_light", "ncu_roofline", "ncu_issue_slots", "ncu_stalls", "ncu_divergence",
+    "ncu_pipes", "ncu_tensor_cores", "ncu_fused", "ncu_fp64", "ncu_imbalance", "ncu_conditions",
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
+    "ncu_occupancy", "ncu_grid",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

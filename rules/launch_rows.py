@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from diag.launches.kernel import Place, ProfiledKernel
+from diag.launches.occupancy import Untold, occupancy_of
 from diag.model.quantities import Measured
 from diag.model.roofline import Ladder
 from diag.rules import profiled
-from diag.rules.report import InTimeline, LaunchRow, SpeedOfLight, VendorRule
+from diag.rules.report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, VendorRule
 from diag.rules.rooflines import roofline_row
 from diag.store.case import Case
 
@@ -78,6 +80,7 @@ def _row(
         sol=SpeedOfLight(*(_value(kernel, name) for name in ("sm_throughput", "memory_throughput", "dram_throughput"))),
         bound=roofline.bound if roofline else None,
         roofline=roofline,
+        occupancy=_occupancy(kernel),
         vendor_rules=[VendorRule(**rule) for rule in rules],
         timeline=None if place is None else _in_timeline(place),
     )
@@ -86,6 +89,19 @@ def _row(
 def _value(kernel: ProfiledKernel, name: str) -> float | None:
     found = kernel.quantity(name)
     return found.value if isinstance(found, Measured) else None
+
+
+def _occupancy(kernel: ProfiledKernel) -> LaunchOccupancyRow | None:
+    told = occupancy_of(kernel)
+    if isinstance(told, Untold):
+        return None
+    return LaunchOccupancyRow(
+        theoretical_pct=told.theoretical.theoretical_pct,
+        achieved_pct=_value(kernel, "achieved_occupancy"),
+        limits=asdict(told.theoretical.limits),
+        limiters=told.theoretical.limiters,
+        waves=told.waves,
+    )
 
 
 def _in_timeline(place: Place) -> InTimeline:

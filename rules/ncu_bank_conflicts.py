@@ -11,7 +11,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, Clear, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost, value_of, what_is_known
+from diag.rules.traffic import cost
 
 
 @kernel_rule("ncu.bank_conflicts", needs=("shared_wavefronts", "bank_conflicts"))
@@ -36,7 +36,7 @@ def bank_conflicts(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         yield Clear(kernel_subject(kernel))
         return
     ways = wavefronts / max(wavefronts - excess, 1)
-    of_the_stage = min(value_of(kernel, "shared_part_of_l1_data") or 1.0, 1.0)
+    of_the_stage = min(profiled.value_of(kernel, "shared_part_of_l1_data") or 1.0, 1.0)
     stage = ("l1_data_throughput",)
     bound = cost(kernel, part * of_the_stage, limits["limit"], units_at=stage, wait="shared_wait")
     yield profiled.finding(
@@ -51,7 +51,7 @@ def bank_conflicts(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
             profiled.evidence(kernel, "bank_conflicts"),
             Evidence("wavefronts for one", ways, "ratio", "wavefronts / (wavefronts - those in excess)"),
             *_of_instructions(kernel),
-            *what_is_known(kernel, "shared_part_of_l1_data", "l1_data_throughput", "shared_wait"),
+            *profiled.known(kernel, "shared_part_of_l1_data", "l1_data_throughput", "shared_wait"),
         ],
         refute="With rows padded by one word the kernel takes as long.",
         steps=[

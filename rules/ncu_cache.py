@@ -11,7 +11,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost, value_of, what_is_known
+from diag.rules.traffic import cost
 
 _FOOTPRINT_UNKNOWN = (
     "nothing bounds what the kernel can read: neither profiler__replayer_bytes_mem_accessible.avg (ncu --replay-mode "
@@ -72,7 +72,7 @@ def l1_hit_rate(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
             profiled.evidence(kernel, "l1_hit_rate"),
             profiled.evidence(kernel, "l2_throughput"),
             profiled.evidence(kernel, "l1_wait"),
-            *what_is_known(kernel, "far_l2"),
+            *profiled.known(kernel, "far_l2"),
         ],
         refute="With tiles of half the size as many bytes come from L2.",
         steps=[
@@ -100,7 +100,7 @@ def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               along: read whole 64-byte halves of lines, or lower cudaLimitMaxL2FetchGranularity to 32.
     Refute    The inputs are as large as what was read.
     """
-    read, footprint = kernel.value("dram_read"), value_of(kernel, "accessible_memory")
+    read, footprint = kernel.value("dram_read"), profiled.value_of(kernel, "accessible_memory")
     again = max(1 - footprint / read, 0.0) if read and footprint is not None else 0.0
     along = max(1 - kernel.value("l2_misses_of_reads") / read, 0.0) if read else 0.0
     excess = max(again, along)
@@ -123,11 +123,11 @@ def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         confidence="high" if again >= along else "medium",
         evidence=[
             *(profiled.evidence(kernel, name) for name in ("dram_read", "dram_throughput")),
-            *what_is_known(kernel, "accessible_memory"),
+            *profiled.known(kernel, "accessible_memory"),
             Evidence("read before, at least", again, "share", "1 - memory within reach / bytes read"),
             profiled.evidence(kernel, "l2_misses_of_reads"),
             Evidence("came along", along, "share", "1 - bytes that missed L2 / bytes read"),
-            *what_is_known(kernel, "l2_hit_rate", "far_l2", "l1_wait"),
+            *profiled.known(kernel, "l2_hit_rate", "far_l2", "l1_wait"),
         ],
         refute="The inputs of the kernel are as large as what it reads.",
         steps=[_AGAIN if again >= along else _ALONG, "ncu --section MemoryWorkloadAnalysis_Tables after the change."],
@@ -152,12 +152,12 @@ def _footprint(kernel: ProfiledKernel) -> _Footprint | None:
 
     Memory of the host or of another GPU is counted in neither.
     """
-    if value_of(kernel, "host_bytes") or value_of(kernel, "peer_bytes"):
+    if profiled.value_of(kernel, "host_bytes") or profiled.value_of(kernel, "peer_bytes"):
         return None
     bounds: list[tuple[str, Confidence]] = [("accessible_memory", "high")]
     if kernel.launch.cache_control != "none":
         bounds.append(("cold_footprint", "high" if kernel.launch.cache_control == "all" else "medium"))
-    known = [(value, name, confidence) for name, confidence in bounds if (value := value_of(kernel, name))]
+    known = [(value, name, confidence) for name, confidence in bounds if (value := profiled.value_of(kernel, name))]
     if not known:
         return None
     at_most_bytes, name, confidence = min(known)

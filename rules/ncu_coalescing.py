@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from diag.launches.instructions import Instruction, instructions
@@ -13,7 +13,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost, is_none_there, value_of, what_is_known
+from diag.rules.traffic import cost, is_none_there
 
 
 @kernel_rule("ncu.coalescing")
@@ -75,7 +75,7 @@ class _Counts:
                 formula = f"1 - {IDEAL} / {SECTORS} over the instructions whose {KIND} is {kind}"
                 yield Evidence(f"excess of {name}", part.excess, "share", formula, sql)
         yield from _of_the_worst(kernel, self)
-        yield from what_is_known(kernel, *_PER_REQUEST)
+        yield from profiled.known(kernel, *_PER_REQUEST)
 
 
 def _total(instructions: Sequence[Instruction], metric: str) -> float:
@@ -83,7 +83,7 @@ def _total(instructions: Sequence[Instruction], metric: str) -> float:
 
 
 def _counted(kernel: ProfiledKernel) -> _Counts | None:
-    sectors, ideal = value_of(kernel, "global_sectors"), value_of(kernel, "ideal_global_sectors")
+    sectors, ideal = profiled.value_of(kernel, "global_sectors"), profiled.value_of(kernel, "ideal_global_sectors")
     if sectors is None or ideal is None:
         return None
     counts = (SECTORS, IDEAL, REQUESTS, LANES, WIDTH, KIND)
@@ -145,10 +145,14 @@ _PER_INSTRUCTION = (
 def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
     """What bytes per sector, or sectors per request and the mean width, can tell without counts per instruction."""
     kinds = [kind for kind in ("load", "store") if not is_none_there(kernel, f"{kind}_sectors_per_request")]
-    excess = {kind: 1 - used for kind in kinds if (used := value_of(kernel, f"{kind}_bytes_used_at_most")) is not None}
+    excess = {
+        kind: 1 - used
+        for kind in kinds
+        if (used := profiled.value_of(kernel, f"{kind}_bytes_used_at_most")) is not None
+    }
     if excess and max(excess.values()) >= limits["excess"]:
         worst = max(excess, key=lambda kind: excess[kind])
-        evidence = what_is_known(
+        evidence = profiled.known(
             kernel, f"{worst}_bytes_used_at_most", f"{worst}_sectors_per_request", "bytes_per_lane"
         )
         return _finding(kernel, excess[worst], limits, evidence, f" They are those of its {worst}s.", "medium")
@@ -163,7 +167,7 @@ _NEEDS = ("global_sectors", "ideal_global_sectors")
 
 def _is_well_used(kernel: ProfiledKernel, kind: str, limits: Limits) -> bool:
     """Whether active lanes fill their sectors; more bytes than a sector has mean that lanes share some."""
-    used = value_of(kernel, f"{kind}_bytes_used")
+    used = profiled.value_of(kernel, f"{kind}_bytes_used")
     return used is not None and 1 - limits["excess"] <= used <= 1
 
 
@@ -171,7 +175,7 @@ def _finding(
     kernel: ProfiledKernel,
     excess: float,
     limits: Limits,
-    evidence: Iterator[Evidence],
+    evidence: Iterable[Evidence],
     blame: str,
     confidence: Confidence,
 ) -> Answer:
@@ -185,7 +189,7 @@ def _finding(
         counterfactual=f"Without the excess, at most {units.share(bound.fraction)} of its time: {bound.because}.",
         fraction=bound.fraction,
         confidence=confidence,
-        evidence=[*evidence, *what_is_known(kernel, "l1_throughput", "memory_throughput", "l1_wait")],
+        evidence=[*evidence, *profiled.known(kernel, "l1_throughput", "memory_throughput", "l1_wait")],
         refute="With neighbouring lanes on neighbouring addresses the kernel takes as long.",
         steps=[
             "ncu --section SourceCounters --import-source yes: the lines with most excess sectors.",

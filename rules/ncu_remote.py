@@ -10,7 +10,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import Cost, value_of
+from diag.rules.traffic import Cost
 
 
 @kernel_rule("ncu.remote_memory", needs=("host_bytes", "peer_bytes", "duration"))
@@ -72,8 +72,8 @@ _UNKNOWN_LINK = "the link between {name} and its host is not known, so that its 
 
 def _cost(kernel: ProfiledKernel, part: float) -> Cost:
     """What lies on the link or, if that is more, what warps wait for; never what the busiest unit needs anyway."""
-    busiest = max(value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
-    waiting = value_of(kernel, "l1_wait")
+    busiest = max(profiled.value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
+    waiting = profiled.value_of(kernel, "l1_wait")
     if waiting is None or max(part, waiting) >= 1 - busiest:
         return Cost(1 - busiest, f"its busiest unit needs {units.share(busiest)} of the time for the same work")
     return Cost(max(part, waiting), f"warps wait for memory during {units.share(waiting)} of their time")

@@ -12,7 +12,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, Clear, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost, value_of, what_is_known
+from diag.rules.traffic import cost
 
 _NEEDS = ("local_instructions", "local_sectors", "local_and_global_sectors")
 
@@ -53,9 +53,9 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         evidence=[
             *(profiled.evidence(kernel, name) for name in _NEEDS),
             Evidence("local part", part, "share", "local sectors / (local + global sectors)"),
-            *what_is_known(kernel, "local_missed_sectors", "spill_instructions"),
+            *profiled.known(kernel, "local_missed_sectors", "spill_instructions"),
             *_registers(kernel),
-            *what_is_known(kernel, "l1_throughput", "memory_throughput", "l1_wait"),
+            *profiled.known(kernel, "l1_throughput", "memory_throughput", "l1_wait"),
         ],
         refute="With more registers or without the array the accesses are gone, and the kernel takes as long.",
         steps=_STEPS[use],
@@ -63,7 +63,7 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
 
 
 def _use(kernel: ProfiledKernel) -> LocalUse:
-    marked = value_of(kernel, "spill_instructions")
+    marked = profiled.value_of(kernel, "spill_instructions")
     if marked is not None:
         return "spills" if marked else "arrays"
     ran = instructions(kernel.case, kernel.launch.id, ("inst_executed",))

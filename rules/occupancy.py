@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diag.model import units
 from diag.model.hardware import SmLimits
-from diag.model.occupancy import Block, Occupancy, most_registers, most_shared_bytes, theoretical_occupancy
-from diag.rules import families, queries
+from diag.model.occupancy import theoretical_occupancy
+from diag.rules import families, occupancy_remedies, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.kernel_occupancy import NO_CONFIGURATION, unknown_limits
@@ -81,88 +80,31 @@ def _finding(
     occupancy = theoretical_occupancy(sm, block)
     assert occupancy is not None, "without an occupancy it would not be low"
     row = kernels_by_name(device)[name_id]
-    limiters, remedies = _limiters(sm, block, occupancy)
+    limiters = occupancy_remedies.limiters(sm, block, occupancy)
     time = device.time_of(is_low)
     return Finding(
         title=f"Low theoretical occupancy: {row.short_name} fills at most {occupancy.theoretical_pct:.1f} % of an SM",
         claim=f"No more than {occupancy.warps_per_sm} warps of {row.short_name} fit on an SM, of {sm.warps_per_sm}: "
-        f"{_describe(block)} allow {units.count(occupancy.blocks_per_sm, 'block')} per SM, by {limiters}. Kernels "
-        f"below {units.share(low)} take {units.share(device.share(time))} of the window, with more blocks waiting "
-        "than fit. That can be right: a warp with enough independent work needs few others beside it.",
+        f"{occupancy_remedies.describe(block)} allow {units.count(occupancy.blocks_per_sm, 'block')} per SM, by "
+        f"{limiters.words}. Kernels below {units.share(low)} take {units.share(device.share(time))} of the window, "
+        "with more blocks waiting than fit. That can be right: a warp with enough independent work needs few others "
+        "beside it.",
         subject=subject_of(device, kernel=row.name),
         share=device.share(time),
         level="info",
         confidence="low",
         counterfactual="What a higher occupancy would win, a timeline cannot tell; it can be nothing.",
         evidence=[
-            *_occupancy_evidence(occupancy),
+            *occupancy_remedies.evidence(occupancy),
             Evidence("registers per thread", block.registers_per_thread, "count", "of the launch"),
             Evidence("shared memory per block", block.shared_bytes, "bytes", "static and dynamic, of the launch"),
             Evidence("threads per block", block.threads, "count", "of the launch", _launches(device, name_id)),
             Evidence("kernels of low occupancy", time.measure_ns, "ns", "union of their launches, cut to the window"),
         ],
         refute="Raise the occupancy for one run: if the kernel takes as long, it was not short of warps.",
-        next=[f"{command(device, row.short_name)}  (Warp State Statistics: does it wait?)", *remedies],
+        next=[f"{command(device, row.short_name)}  (Warp State Statistics: does it wait?)", *limiters.steps],
         extent=time,
     )
-
-
-def _limiters(sm: SmLimits, block: Block, launched: Occupancy) -> tuple[str, list[str]]:
-    """What bounds the occupancy in words, and what would raise it.
-
-    The driver makes the carve-out as small as the other limits allow, so that it often bounds too without being the
-    cause. It is the cause only if the whole of the SM's shared memory would hold more blocks.
-    """
-    best = theoretical_occupancy(sm, replace(block, carve_out_bytes=None)) or launched
-    if best.blocks_per_sm > launched.blocks_per_sm:
-        return "the shared-memory carve-out", [_CARVE_OUT]
-    words = [limiter.replace("_", " ") for limiter in best.limiters]
-    return " and ".join(words), [_remedy(sm, block, best.blocks_per_sm + 1, limiter) for limiter in best.limiters]
-
-
-_CARVE_OUT = (
-    "Ask for more shared memory beside the L1 cache: cudaFuncSetAttribute(kernel, "
-    "cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared)."
-)
-
-
-def _remedy(sm: SmLimits, block: Block, more: int, limiter: str) -> str:
-    """What it takes to fit `more` blocks on an SM, as far as one limiter goes."""
-    match limiter:
-        case "registers":
-            return (
-                f"{more} blocks per SM fit with at most {most_registers(sm, block.warps, more)} registers per thread "
-                f"(now {block.registers_per_thread}): `__launch_bounds__({block.threads}, {more})`, fewer values alive "
-                "at a time, smaller tiles."
-            )
-        case "shared_memory":
-            return (
-                f"{more} blocks per SM fit with at most {most_shared_bytes(sm, more):,} bytes of shared memory per "
-                f"block (now {block.shared_bytes:,}): smaller tiles, fewer pipeline stages."
-            )
-        case "blocks":
-            return (
-                f"An SM holds no more than {sm.blocks_per_sm} blocks: make them larger than the {block.threads} "
-                "threads of now."
-            )
-        case _:
-            return f"Blocks of {block.threads} threads do not fill the {sm.warps_per_sm} warps of an SM: try smaller."
-
-
-def _describe(block: Block) -> str:
-    return (
-        f"blocks of {block.threads} threads with {block.registers_per_thread} registers each and "
-        f"{units.size(block.shared_bytes)} of shared memory"
-    )
-
-
-def _occupancy_evidence(occupancy: Occupancy) -> Iterator[Evidence]:
-    formula = "blocks per SM x warps per block / warp slots per SM"
-    yield Evidence("theoretical occupancy", occupancy.theoretical_pct / 100, "share", formula)
-    for name, blocks in vars(occupancy.limits).items():
-        if blocks is not None:
-            label = f"blocks per SM by {name.replace('_', ' ')}"
-            yield Evidence(label, blocks, "count", "if this resource alone counted (docs/definitions.md)")
 
 
 def _launches(device: DeviceTimeline, name_id: int) -> str:

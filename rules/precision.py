@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from diag.model import units
-from diag.model.ceilings import arithmetic
-from diag.model.datasheets import datasheet_peaks
-from diag.model.hardware import ComputeCapability, Gpu, Product, sm_limits
+from diag.model.datasheets import times_fp32
+from diag.model.hardware import ComputeCapability, Gpu, sm_limits
 from diag.rules import families, kernel_profiler, queries
 from diag.rules.engine import device_rule, subject_of
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
@@ -62,8 +61,8 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     ids = ", ".join(map(str, names.tolist()))
     sql = queries.operations(device, "name_id, start_ns, end_ns", "kind = 'kernel'", f"name_id IN ({ids})")
     uses_tf32 = "tf32" in types and _uses_tf32(device)
-    times_fp32 = _times_fp32(gpu.product)
-    won_ns = _won_ns(times_fp32, time.measure_ns)
+    faster = times_fp32(gpu.product)
+    won_ns = _won_ns(faster, time.measure_ns)
     yield Finding(
         title="Matrix products in FP32 outside the tensor cores",
         claim=f"{units.share(share)} of the window ({units.time(time.measure_ns)}) goes to "
@@ -75,7 +74,7 @@ def simt_gemm(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
         recoverable_ns=won_ns,
         level="warning" if share >= 0.02 else None,
         confidence="medium",
-        counterfactual=_counterfactual(times_fp32, won_ns),
+        counterfactual=_counterfactual(faster, won_ns),
         evidence=[
             Evidence("FP32 outside the tensor cores", time.measure_ns, "ns", "union of these kernels", sql),
             Evidence("launches", int(is_simt.sum()), "count", "kernels of these names", sql),
@@ -143,26 +142,18 @@ def _uses_tf32(device: DeviceTimeline) -> bool:
     return any(_TF32_KERNEL.search(device.names.get(name_id, "")) for name_id in ids)
 
 
-def _times_fp32(product: Product | None) -> Mapping[str, float]:
-    """How often the peak of FP32 goes into that of each faster type, as printed; empty where either is not."""
-    peaks = datasheet_peaks(product) if product else {}
-    fp32 = peaks.get(arithmetic("fp32"))
-    faster = {"TF32": arithmetic("tensor_tf32"), "FP16": arithmetic("tensor_fp16")}
-    return {} if fp32 is None else {name: peaks[of].per_s / fp32.per_s for name, of in faster.items() if of in peaks}
-
-
-def _won_ns(times_fp32: Mapping[str, float], time_ns: int) -> int | None:
+def _won_ns(faster: Mapping[str, float], time_ns: int) -> int | None:
     """What the fastest type could save at the same part of its peak; None without the product's peaks."""
-    return int(time_ns * max(0.0, 1 - 1 / times_fp32["FP16"])) if "FP16" in times_fp32 else None
+    return int(time_ns * max(0.0, 1 - 1 / faster["FP16"])) if "FP16" in faster else None
 
 
-def _counterfactual(times_fp32: Mapping[str, float], won_ns: int | None) -> str:
+def _counterfactual(faster: Mapping[str, float], won_ns: int | None) -> str:
     if won_ns is None:
         return "The peaks of this product are not known here, so that no bound is given."
-    faster = [f"{name} peaks at {times:.1f}x" for name, times in times_fp32.items()]
+    peaks = [f"{name} peaks at {times:.1f}x" for name, times in faster.items()]
     return (
         f"At the same part of the peak the window would be at most {units.time(won_ns)} shorter: of FP32, "
-        f"{' and '.join(faster)} on this product. Products that wait for memory win less."
+        f"{' and '.join(peaks)} on this product. Products that wait for memory win less."
     )
 
 

@@ -108,6 +108,23 @@ def evidence(kernel: ProfiledKernel, name: str, label: str | None = None) -> Evi
 _WHOLE = ("ns", "bytes", "count")
 
 
+def value_of(kernel: ProfiledKernel, name: str) -> float | None:
+    """A quantity that a rule can do without."""
+    found = kernel.quantity(name)
+    return found.value if isinstance(found, Measured) else None
+
+
+def sm_count(kernel: ProfiledKernel) -> int | None:
+    """As the report says, else as the device is known for."""
+    counted = value_of(kernel, "device_sms")
+    return kernel.launch.gpu.sm_count if counted is None else int(counted)
+
+
+def known(kernel: ProfiledKernel, *names: str) -> list[Evidence]:
+    """Evidence of those quantities that have a value."""
+    return [evidence(kernel, name) for name in names if value_of(kernel, name) is not None]
+
+
 def metrics_sql(kernel: ProfiledKernel, measured: Measured) -> str:
     """The metrics of the launch that speaks for the kernel. Their names come from formulas, never from an input."""
     names = ", ".join(f"'{metric}'" for metric in measured.metrics)

@@ -84,7 +84,7 @@ class OccupancyRow:
     """Theoretical occupancy of a kernel in the configuration that takes most of its time."""
 
     theoretical_pct: float
-    limits: Mapping[str, int | None]  # blocks per SM by 'blocks', 'registers', 'shared_memory', 'warps'
+    limits: Mapping[str, int | None]  # blocks per SM by 'blocks', 'registers', 'shared_memory', 'warps', 'barriers'
     limiters: Sequence[str]  # those of them that bound it
     configurations: int  # different blocks with which the kernel was launched
 
@@ -163,6 +163,19 @@ class SpeedOfLight:
 
 
 @dataclass(frozen=True)
+class LaunchOccupancyRow:
+    """Warps that fit on an SM, and that were there on average, in percent of those that it has room for."""
+
+    theoretical_pct: float
+    achieved_pct: float | None  # None where it was not collected
+    limits: Mapping[str, int | None]  # as in OccupancyRow
+    limiters: Sequence[str]
+    waves: (
+        float | None
+    )  # times that the grid fills the device; None where its SMs, or the clusters that fit, are not known
+
+
+@dataclass(frozen=True)
 class VendorRule:
     """What one of NVIDIA's own rules said of a launch when it was profiled."""
 
@@ -218,6 +231,7 @@ class LaunchRow:
     sol: SpeedOfLight
     bound: Bound | None
     roofline: RooflineRow | None
+    occupancy: LaunchOccupancyRow | None  # None where the device or the launch is not known
     vendor_rules: Sequence[VendorRule]
     timeline: InTimeline | None
 

@@ -37,10 +37,22 @@ def pairs(report: Report) -> Iterator[Pair]:
     """Every stored answer of NVIDIA's rules, with ours about the same kernel in the same configuration."""
     answered = _answers(report)
     for launch in report.launches:
-        for vendor in launch.vendor_rules:
+        for vendor in _gravest(launch.vendor_rules):
             for rule in counterparts(vendor.rule) or (None,):
                 ours = answered.get((rule, *_kernel_of_launch(launch)), "not asked") if rule else "not asked"
                 yield Pair(launch, vendor, said(vendor), rule, ours)
+
+
+def _gravest(results: Sequence[VendorRule]) -> Iterator[VendorRule]:
+    """Of the messages of one rule, of which there may be several, the first of the gravest kind."""
+    by_rule: defaultdict[str, list[VendorRule]] = defaultdict(list)
+    for result in results:
+        by_rule[result.rule].append(result)
+    for messages in by_rule.values():
+        yield min(messages, key=lambda message: _GRAVITY.index(said(message)))
+
+
+_GRAVITY: Sequence[Said] = ("fault", "no fault", "error")
 
 
 def said(vendor: VendorRule) -> Said:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from diag.launches.kernel import ProfiledKernel
 from diag.model import units
+from diag.model.quantities import Measured
+from diag.rules import profiled
+from diag.rules.engine import kernel_subject
 from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
@@ -30,7 +34,12 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
 
 
 def verdict(
-    findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline], *, is_cut: bool = False
+    findings: Sequence[Finding],
+    clear: Sequence[Clear],
+    devices: Sequence[DeviceTimeline],
+    kernels: Sequence[ProfiledKernel] = (),
+    *,
+    is_cut: bool = False,
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
@@ -41,14 +50,33 @@ def verdict(
     candidates = of_devices or serious
     top = _most_specific(candidates[0], candidates) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
+    longest = _longest(kernels, top) if not devices else ""
     if top is None:
         healthy = _healthy(findings, clear, devices)
-        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, cut))))
+        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, longest, cut))))
     excluded = list(_excluded(top.subject, findings, devices)) if top.rule != "idle.gpu" else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
     blind = "" if devices else _ALONE if top.subject.configuration is not None else _HOST_ONLY
-    return Verdict(title, " ".join(filter(None, (top.claim, agreement, blind, cut))), top.id)
+    return Verdict(title, " ".join(filter(None, (top.claim, agreement, longest, blind, cut))), top.id)
+
+
+def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> str:
+    """What takes most of the kernel time that was profiled, unless the verdict is about it or it is one of equals."""
+    by_share = sorted(kernels, key=lambda kernel: -(profiled.share_of_time(kernel) or 0.0))
+    if len(by_share) < 2 or (top is not None and top.subject.same_kernel(kernel_subject(by_share[0]))):
+        return ""
+    kernel, share = by_share[0], profiled.share_of_time(by_share[0]) or 0.0
+    if share < 2 * (profiled.share_of_time(by_share[1]) or 0.0):
+        return ""
+    sides = [
+        ("the SMs'", kernel.quantity("sm_throughput")),
+        ("the memory system's", kernel.quantity("memory_throughput")),
+    ]
+    known = [(side, found.value) for side, found in sides if isinstance(found, Measured)]
+    side, reached = max(known, key=lambda pair: pair[1], default=("", 0.0))
+    at = f", which reaches {reached:.1f} % of {side} peak" if known else ""
+    return f"Most of the time, {units.share(share)}, is {kernel.launch.short_name}'s{at}."
 
 
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."

@@ -8,6 +8,7 @@ from pathlib import Path
 from diag.render import rule_pages
 from diag.rules import thresholds
 from diag.rules.engine import rules
+from tests.model import hardware_page
 from tests.rules import case_table
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,11 @@ def test_rule_pages_are_what_the_rules_say() -> None:
 
 def test_the_table_of_cases_is_what_the_rules_say_of_them() -> None:
     assert (ROOT / "docs" / "rule-cases.md").read_text("utf-8") == case_table.page(), "run: make docs"
+
+
+def test_the_tables_of_hardware_are_what_the_data_say() -> None:
+    written = (ROOT / "docs" / "hardware.md").read_text("utf-8")
+    assert written == hardware_page.page(written), "run: make docs"
 
 
 def test_every_rule_has_its_thresholds_and_every_threshold_its_rule() -> None:

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 LINKED = ("kernels", "probes", "rules", "tui")
 """Folders of the root that are imported through a link in diag/."""
 
-OUTERMOST = {"render", "export", "doctor", "tui", "cli"}
-"""What shows or writes, and is known to nothing below it."""
+OUTERMOST = {"compare", "render", "export", "doctor", "tui", "cli"}
+"""What compares, shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
     "store": OUTERMOST | {"timeline", "launches", "model", "ingest", "rules", "collect", "probes", "kernels"},
@@ -25,16 +25,17 @@ MAY_NOT_IMPORT = {
     "launches": OUTERMOST | {"ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
-    "export": {"ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "doctor": {"rules", "render", "export", "tui", "cli", "collect", "probes", "kernels"},
+    "compare": {"ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
+    "export": {"compare", "ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
+    "doctor": {"compare", "rules", "render", "export", "tui", "cli", "collect", "probes", "kernels"},
     "render": {"ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
     "tui": {"cli", "probes", "kernels"},
     "collect": OUTERMOST | {"rules"},
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render, export → rules → launches → timeline, model → store; doctor → ingest → store; collectors and probes
-know no rules, and what the doctor found may be rendered."""
+"""cli, tui, render → compare → rules; export → rules → launches → timeline, model → store; doctor → ingest → store;
+collectors and probes know no rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

@@ -11,7 +11,7 @@ import typer
 
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, braille, color, note, width, write
-from diag.errors import InputError, NothingToTell, UsageError
+from diag.errors import NothingToTell, UsageError
 
 if TYPE_CHECKING:
     from diag.ingest.importer import ImportOptions
@@ -142,12 +142,11 @@ def report(
 def _baseline(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Baseline:
     """The findings of an earlier run: from its JSON report, or found anew in its case or trace."""
     from diag.ingest.detect import is_other_json
-    from diag.rules.baseline import MOST_BYTES, of_json, of_report
+    from diag.rules.baseline import of_document, of_report
+    from diag.rules.document import read
     from diag.rules.stored import report_of
 
     if not path.is_dir() and is_other_json(path):
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} is larger than a report can be ({MOST_BYTES >> 20} MiB). Name another baseline.")
-        return of_json(path.read_bytes(), str(path))
+        return of_document(read(path))
     with opened([path], imports, status) as case:
         return of_report(report_of(case, options))

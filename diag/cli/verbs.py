@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import doctor, explain, export, query, report
+from diag.cli import compare, doctor, explain, export, query, report
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ def _add(verb: Callable[..., None], *, needs_words: bool) -> None:
 
 
 _add(report.report, needs_words=True)
+_add(compare.compare, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)

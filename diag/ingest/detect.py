@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import stat
 import zlib
+from itertools import islice
 from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
+from diag.ingest.ncu_output import detect as ncu_output
+from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
 from diag.store.kept_file import is_case
@@ -40,7 +43,7 @@ class UnknownKind(InputError):
 
 
 def detect(path: Path) -> str:
-    """The kind of an input: 'case', 'nsys-sqlite', 'nsys-report', 'nsys-stream', 'ncu-report' or 'kineto'.
+    """The kind of an input, e.g. 'nsys-sqlite' or 'kineto'; or 'case'.
 
     Raises InputError, saying what the file is and what to do, for anything else.
     """
@@ -58,6 +61,8 @@ def detect(path: Path) -> str:
         return "kineto"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
+    if (printed := _printed_by_ncu(path, head)) is not None:
+        return printed
     raise UnknownKind(path, _name_of(plain))
 
 
@@ -68,8 +73,8 @@ def is_other_json(path: Path) -> bool:
 
 
 READABLE = (
-    "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep), "
-    "PyTorch profiler traces (.json, .json.gz), and diag cases"
+    "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
+    "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), and diag cases"
 )
 
 
@@ -89,6 +94,23 @@ def read_head(path: Path) -> bytes:
     if head.startswith(_LFS_POINTER):
         raise InputError(f"{path} is a Git LFS pointer, not the file itself. Fetch it with: git lfs pull")
     return head
+
+
+def _printed_by_ncu(path: Path, head: bytes) -> str | None:
+    """'ncu-csv' or 'ncu-text'. A program may print much before ncu prints its results: then ncu's own remarks tell."""
+    if (text := decoded(head)) is None:
+        return None
+    lines = text.splitlines()
+    kind = ncu_output.kind_of(lines)
+    if kind is None and any(map(ncu_output.is_remark, lines)):
+        kind = ncu_output.kind_of(islice(lines_of(path), LINES_OF_LOG))
+    if kind is None and (what := ncu_output.other_output(lines)) is not None:
+        raise UnknownKind(path, what)
+    return kind
+
+
+LINES_OF_LOG = 1_000_000
+"""Lines in which results are looked for."""
 
 
 def _plain_head(path: Path, head: bytes) -> bytes:

@@ -22,7 +22,7 @@ class InputFile:
 
     path: Path
     data: Path
-    kind: str  # 'nsys-sqlite' | 'kineto'
+    kind: str  # as `detect` tells it
     sha256: str  # of `path`
     size_bytes: int
 

@@ -54,9 +54,10 @@ def _in_folder(folder: Path, note: Progress) -> list[Input]:
     looked_at = [_known(file) for file in _files(folder, note)]
     found = [item for item in looked_at if isinstance(item, Input)]
     others = Counter(what for what in looked_at if isinstance(what, str))
-    exported = {item.path.with_suffix("") for item in found if item.kind == "nsys-sqlite"}
     traces = [item for item in found if item.kind != "case"]
-    inputs = [item for item in traces if item.kind != "nsys-report" or item.path.with_suffix("") not in exported]
+    known = {(item.kind, item.path.with_suffix("")) for item in traces}
+    inputs = [item for item in traces if (_READ_INSTEAD.get(item.kind), item.path.with_suffix("")) not in known]
+    twins = Counter(item.kind for item in traces) - Counter(item.kind for item in inputs)
     n_cases = len(found) - len(traces)
     if not inputs:
         cases = f", but for {count(n_cases, 'diag case')}: name one of them" if n_cases else ""
@@ -66,13 +67,18 @@ def _in_folder(folder: Path, note: Progress) -> list[Input]:
         passed = f" It holds {passed}." if passed else ""
         raise NothingToRead(f"{folder} is a folder without anything to read{cases}.{passed} diag reads: {READABLE}.")
     passed_over = {
-        "already exported report": len(traces) - len(inputs),
+        "already exported report": twins["nsys-report"],
+        "page of a report": twins["ncu-csv"] + twins["ncu-text"],
         "diag case": n_cases,
         "other file": others.total(),
     }
     skipped = ", ".join(count(number, what) for what, number in passed_over.items() if number)
     note(f"{folder}: reading {kinds(inputs)}{f'; passing over {skipped}' if skipped else ''}.")
     return inputs
+
+
+_READ_INSTEAD = {"nsys-report": "nsys-sqlite", "ncu-csv": "ncu-report", "ncu-text": "ncu-report"}
+"""Of two files in a folder that differ in their suffix alone, the kind that is read."""
 
 
 def kinds(inputs: Sequence[Input]) -> str:
@@ -91,6 +97,8 @@ _NAMES = {
     "nsys-report": "Nsight Systems report",
     "nsys-stream": "Nsight Systems stream",
     "ncu-report": "Nsight Compute report",
+    "ncu-csv": "CSV of Nsight Compute",
+    "ncu-text": "page of Nsight Compute",
 }
 
 

@@ -15,11 +15,18 @@ class LaunchDevices:
 
     def __init__(self, case: Case, source_id: int, devices: Sequence[ProfiledDevice]) -> None:
         self._case = case
+        self._source_id = source_id
         self._known: list[tuple[ProfiledDevice, int]] = []
         self._row_ids: dict[tuple[int | None, int], int] = {}
         self._seen_by: set[tuple[int, int]] = set()
         for device in devices:
-            self._row_ids.setdefault((device.pid, device.ordinal), self._row_id(device, source_id))
+            self.add(device)
+
+    def add(self, device: ProfiledDevice) -> None:
+        """Whatever describes it first counts."""
+        key = device.pid, device.ordinal
+        if key not in self._row_ids:
+            self._row_ids[key] = self._row_id(device)
 
     def of(self, launch: LaunchRecord, process_id: int | None) -> int | None:
         """The row of the device that a launch ran on; None where the source does not describe it."""
@@ -37,13 +44,13 @@ class LaunchDevices:
         rows = {row_id for (_, number), row_id in self._row_ids.items() if number == ordinal}
         return rows.pop() if len(rows) == 1 else None
 
-    def _row_id(self, device: ProfiledDevice, source_id: int) -> int:
+    def _row_id(self, device: ProfiledDevice) -> int:
         """Processes that see the same device share its row."""
         alike = replace(device, pid=None)
         for known, row_id in self._known:
             if known == alike:
                 return row_id
-        row_id = self._case.insert_returning_id("device", {"source_id": source_id, **_row(device)})
+        row_id = self._case.insert_returning_id("device", {"source_id": self._source_id, **_row(device)})
         self._known.append((alike, row_id))
         return row_id
 

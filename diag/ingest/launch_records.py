@@ -76,6 +76,18 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class ProfiledDevice:
+    """A device as a report describes it. `attributes` are CUDA's, by their names in the driver API in lower case."""
+
+    ordinal: int
+    name: str | None = None
+    uuid: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    pid: int | None = None  # whose ordinal it is, where the file says that
+
+
+@dataclass(frozen=True)
 class LaunchRecord:
     """One kernel launch, or a range of several, as it was measured. What a file does not say is None."""
 
@@ -95,18 +107,7 @@ class LaunchRecord:
     ranges: Sequence[OpenRange] = ()
     rules: Sequence[RuleResult] = ()
     instructions: Sequence[Instruction] = ()
-
-
-@dataclass(frozen=True)
-class ProfiledDevice:
-    """A device as a report describes it. `attributes` are CUDA's, by their names in the driver API in lower case."""
-
-    ordinal: int
-    name: str | None = None
-    uuid: str | None = None
-    compute_capability: tuple[int, int] | None = None
-    attributes: Mapping[str, Value] = field(default_factory=dict)
-    pid: int | None = None  # whose ordinal it is, where the file says that
+    measured_on: ProfiledDevice | None = None  # where the launch itself describes it, and not the file
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class ReportFacts:
     devices: Sequence[ProfiledDevice] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # imported code by file name, once all launches were read
     is_cut: bool = False
+    lacks: Sequence[str] = ()  # tables of the case that it may not be able to fill: when empty, they say nothing
     notes: Sequence[str] = ()
 
 

@@ -16,7 +16,7 @@ from diag.store.bulk import ColumnValues, insert_columns
 from diag.store.case import Case
 
 FACTS = ("launch", "launch_metric", "launch_range", "launch_rule", "launch_stall", "launch_instruction")
-"""Capabilities of such a source: tables, with the number of rows that it filled."""
+"""Capabilities of such a source: tables, with the number of rows that it filled; None for what it `lacks`."""
 
 DEFAULT_DOMAIN = "<default domain>"
 """In ncu's words; in the case it has no name, as in a timeline."""
@@ -54,7 +54,8 @@ class _Store:
             progress(f"launch {number + 1}")
             self._add(number, launch)
         self._add_sources()
-        self.case.finish_source(self.source_id, dict(self.rows), [*self.facts.notes, *report.problems])
+        capabilities = {fact: n or (None if fact in self.facts.lacks else 0) for fact, n in self.rows.items()}
+        self.case.finish_source(self.source_id, capabilities, [*self.facts.notes, *report.problems])
         return self.source_id
 
     def _process(self, launch: LaunchRecord) -> int | None:
@@ -66,6 +67,8 @@ class _Store:
         return self.processes[launch.pid]
 
     def _add(self, number: int, launch: LaunchRecord) -> None:
+        if launch.measured_on is not None:
+            self.devices.add(launch.measured_on)
         values = {metric.name: metric.value for metric in launch.metrics}
         process_id = self._process(launch)
         cluster = tuple(integer(values.get(f"launch__cluster_dim_{axis}")) for axis in "xyz")

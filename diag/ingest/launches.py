@@ -9,15 +9,25 @@ from diag.errors import InputError
 from diag.ingest.input_file import InputFile, Progress, silent
 from diag.ingest.launch_records import LaunchReport
 from diag.ingest.launch_store import store
+from diag.ingest.ncu_output.read import read_csv, read_text
 from diag.ingest.ncu_rep.read import read as read_report
 from diag.store.case import Case
 
-_READERS: Mapping[str, Callable[[Path], LaunchReport]] = {"ncu-report": read_report}
+_READERS: Mapping[str, Callable[[Path], LaunchReport]] = {
+    "ncu-report": read_report,
+    "ncu-csv": read_csv,
+    "ncu-text": read_text,
+}
 
 KINDS = frozenset(_READERS)
 
 OFFICIAL = "ncu-report"
 """The kind that NVIDIA's own package reads, too."""
+
+
+def opened(path: Path, kind: str) -> LaunchReport:
+    """What a file of one of the kinds holds. Raises InputError when it is not what its kind says."""
+    return _READERS[kind](path)
 
 
 def read(file: InputFile, case: Case, *, with_ncu_report: bool = False, progress: Progress = silent) -> int:
@@ -31,7 +41,7 @@ def read(file: InputFile, case: Case, *, with_ncu_report: bool = False, progress
 
         return store(read_officially(file.data, progress=progress), file, case, progress=progress)
     try:
-        report = _READERS[file.kind](file.data)
+        report = opened(file.data, file.kind)
     except InputError as error:
         if file.kind != OFFICIAL:
             raise

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from diag.model.quantities import is_number
 from diag.store.case import Case
 
 
@@ -36,7 +37,8 @@ def instructions(case: Case, launch_id: int, metrics: Sequence[str]) -> list[Ins
     """The instructions for which one of these metrics was counted, by address; empty where none was."""
     counts: dict[int, dict[str, float]] = {}
     for address, metric, value in case.db.execute(_COUNTS, (launch_id, json.dumps(list(metrics)))):
-        counts.setdefault(address, {})[metric] = value
+        if is_number(value):
+            counts.setdefault(address, {})[metric] = value
     code = {row[0]: row[1:] for row in case.db.execute(_CODE, (launch_id,))}
     nothing = (None, None, None)
     return [Instruction(address, found, *code.get(address, nothing)) for address, found in sorted(counts.items())]
@@ -46,7 +48,7 @@ _COUNTS = """
     SELECT i.key, m.name, i.value
       FROM launch_instance i JOIN metric m ON m.id = i.metric_id
      WHERE i.launch_id = ? AND m.name IN (SELECT value FROM json_each(?))
-       AND typeof(i.key) = 'integer' AND typeof(i.value) IN ('integer', 'real')
+       AND typeof(i.key) = 'integer'
 """
 _CODE = """
     SELECT c.address, c.sass, n.text, c.line

@@ -55,6 +55,11 @@ class Launch:
     def threads_per_block(self) -> int | None:
         return _product(self.block)
 
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster; 1 without."""
+        return _product(self.cluster) or 1
+
 
 def _product(size: Size | None) -> int | None:
     return None if size is None else size[0] * size[1] * size[2]
@@ -83,12 +88,21 @@ def _launch(row: Mapping[str, Any], devices: Mapping[int, Gpu]) -> Launch:
         **{
             **plain,
             "gpu": devices.get(row["device_id"], Gpu()),
+            "duration_ns": _possible(row["duration_ns"]),
             "grid": _size(row, "grid"),
             "block": _size(row, "block"),
             "cluster": _size(row, "cluster"),
             "is_clock_locked": None if row["is_clock_locked"] is None else bool(row["is_clock_locked"]),
         }
     )
+
+
+LONGEST_NS = 1 << 61
+"""Seventy years: a damaged file may hold any number."""
+
+
+def _possible(duration_ns: float | None) -> float | None:
+    return duration_ns if duration_ns is not None and 0 <= duration_ns < LONGEST_NS else None
 
 
 def _size(row: Mapping[str, Any], name: str) -> Size | None:

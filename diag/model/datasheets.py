@@ -90,3 +90,16 @@ def _printed(product: Product, sheet: Datasheet, of: Arithmetic, per_s: float) -
 
 def _half(of: Arithmetic, sparse: Ceiling) -> Ceiling:
     return replace(sparse, per_s=sparse.per_s / 2, formula=f"{sparse.formula} with sparsity / 2", arithmetic=of)
+
+
+def times_fp32(product: Product | None) -> Mapping[str, float]:
+    """How often the printed peak of FP32 goes into that of TF32 and FP16 on the tensor cores; none that is not printed.
+
+    >>> from diag.model.hardware import product
+    >>> times_fp32(product("NVIDIA A100-SXM4-40GB"))
+    {'TF32': 8.0, 'FP16': 16.0}
+    """
+    peaks = datasheet_peaks(product) if product else {}
+    fp32 = peaks.get(arithmetic("fp32"))
+    faster = {"TF32": arithmetic("tensor_tf32"), "FP16": arithmetic("tensor_fp16")}
+    return {} if fp32 is None else {name: peaks[of].per_s / fp32.per_s for name, of in faster.items() if of in peaks}

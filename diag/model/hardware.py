@@ -28,7 +28,6 @@ class SmLimits:
 
     warps_per_sm: int
     blocks_per_sm: int
-    barriers_per_sm: int
     registers_per_sm: int
     registers_per_block: int
     registers_per_thread: int
@@ -41,6 +40,7 @@ class SmLimits:
     sub_partitions: int  # parts of an SM with registers of their own
     tensor_cores: tuple[str, ...]  # types that stand in for FP32: 'tf32', 'bf16', 'fp16'
     carve_outs_bytes: tuple[int, ...] = ()  # sizes that shared memory can be set to; empty: it has one size
+    barriers_per_sm: int | None = None  # None: they do not limit
     portable_cluster_blocks: int | None = None  # None: without clusters
 
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from diag.model.hardware import WARP_THREADS, SmLimits
 
-LIMITERS = ("blocks", "registers", "shared_memory", "warps")
+LIMITERS = ("blocks", "registers", "shared_memory", "warps", "barriers")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Block:
     shared_bytes: int  # static and dynamic
     carve_out_bytes: int | None = None
     """Part of the SM's memory that was shared memory during the launch, the rest being L1 cache; None: not known."""
+    barriers: int | None = None
+    """Named barriers, of which `__syncthreads` is one; None: not known."""
 
     @property
     def warps(self) -> int:
@@ -37,12 +39,12 @@ class BlockLimits:
     registers: int | None
     shared_memory: int | None
     warps: int
+    barriers: int | None = None
 
     @property
     def least(self) -> int:
-        return min(
-            limit for limit in (self.blocks, self.registers, self.shared_memory, self.warps) if limit is not None
-        )
+        limits = (self.blocks, self.registers, self.shared_memory, self.warps, self.barriers)
+        return min(limit for limit in limits if limit is not None)
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,11 @@ class Occupancy:
 @lru_cache(maxsize=65536)
 def theoretical_occupancy(sm: SmLimits, block: Block) -> Occupancy | None:
     """
-    blocks = min(block slots, registers, shared memory, warp slots); occupancy = blocks x warps of a block / warp slots.
+    blocks = min(block slots, registers, shared memory, warp slots, barriers)
+    occupancy = blocks x warps of a block / warp slots
 
-    None where the figures contradict each other: a block that ran must fit at least once. Limits that no profile of
-    times shows, by barriers and by clusters, are not counted.
+    None where the figures contradict each other: a block that ran must fit at least once. Blocks of a cluster must find
+    room at the same time, which may leave fewer (`most_clusters`).
     """
     if block.threads < 1 or block.registers_per_thread < 0 or block.shared_bytes < 0:
         return None
@@ -71,6 +74,7 @@ def theoretical_occupancy(sm: SmLimits, block: Block) -> Occupancy | None:
         registers=_blocks_by_registers(sm, block),
         shared_memory=_blocks_by_shared_memory(sm, block),
         warps=sm.warps_per_sm // block.warps,
+        barriers=sm.barriers_per_sm // block.barriers if sm.barriers_per_sm and block.barriers else None,
     )
     if limits.least < 1:
         return None
@@ -84,22 +88,62 @@ def theoretical_occupancy(sm: SmLimits, block: Block) -> Occupancy | None:
     )
 
 
+def allocated_registers(sm: SmLimits, block: Block) -> int:
+    """Registers that a block gets: those of each warp are rounded up."""
+    return block.warps * _registers_of_warp(sm, block)
+
+
+def _registers_of_warp(sm: SmLimits, block: Block) -> int:
+    return _round_up(block.registers_per_thread * WARP_THREADS, sm.register_unit)
+
+
 def _blocks_by_registers(sm: SmLimits, block: Block) -> int | None:
     """Each sub-partition holds whole warps in its own part of the registers."""
-    if not block.registers_per_thread:
+    per_warp = _registers_of_warp(sm, block)
+    if not per_warp:
         return None
-    per_warp = _round_up(block.registers_per_thread * WARP_THREADS, sm.register_unit)
+    if per_warp * _round_up(block.warps, _PARTS_OF_A_BLOCK) > sm.registers_per_block:
+        return 0
     warps = sm.registers_per_sm // sm.sub_partitions // per_warp * sm.sub_partitions
     return warps // block.warps
 
 
+_PARTS_OF_A_BLOCK = 4
+"""Sub-partitions for which the registers of one block are counted, on 6.0 too, where there are two."""
+
+
+def allocated_shared_bytes(sm: SmLimits, block: Block) -> int:
+    """Shared memory that a block gets, with what the system takes of it, rounded up."""
+    return _round_up(block.shared_bytes + sm.reserved_shared_per_block_bytes, sm.shared_unit_bytes)
+
+
 def _blocks_by_shared_memory(sm: SmLimits, block: Block) -> int | None:
-    per_block = _round_up(block.shared_bytes + sm.reserved_shared_per_block_bytes, sm.shared_unit_bytes)
-    if not per_block:
-        return None
-    carve_out = block.carve_out_bytes or 0
-    # A carve-out that could not hold the block is none: some reports hold 0 for what they do not know.
-    return (carve_out if per_block <= carve_out <= sm.shared_per_sm_bytes else sm.shared_per_sm_bytes) // per_block
+    per_block = allocated_shared_bytes(sm, block)
+    return _shared_bytes_in_force(sm, per_block, block.carve_out_bytes) // per_block if per_block else None
+
+
+def _shared_bytes_in_force(sm: SmLimits, per_block: int, carve_out: int | None) -> int:
+    """The carve-out; all that there is where it is not known, for which some reports hold 0.
+
+    One that cannot hold the block gives way to the smallest that can, as in `cuda_occupancy.h`.
+    """
+    if not carve_out or carve_out > sm.shared_per_sm_bytes:
+        return sm.shared_per_sm_bytes
+    if carve_out >= per_block:
+        return carve_out
+    return next((size for size in sm.carve_out_sizes_bytes if size >= per_block), sm.shared_per_sm_bytes)
+
+
+def most_clusters(blocks_per_sm: int, sm_count: int, cluster_blocks: int) -> int:
+    """Clusters that a device holds at a time, at most.
+
+    All blocks of a cluster share a GPC. How many SMs each GPC of a device has is not published, and what does not fit
+    into one stays empty: a profile of Nsight Compute tells the number (`launch__cluster_max_active`).
+
+    >>> most_clusters(blocks_per_sm=2, sm_count=132, cluster_blocks=16)
+    16
+    """
+    return blocks_per_sm * sm_count // cluster_blocks
 
 
 def most_registers(sm: SmLimits, warps: int, blocks: int) -> int:
@@ -110,7 +154,10 @@ def most_registers(sm: SmLimits, warps: int, blocks: int) -> int:
     64
     """
     warps_per_partition = -(-blocks * warps // sm.sub_partitions)
-    per_warp = sm.registers_per_sm // sm.sub_partitions // warps_per_partition
+    per_warp = min(
+        sm.registers_per_sm // sm.sub_partitions // warps_per_partition,
+        sm.registers_per_block // _round_up(warps, _PARTS_OF_A_BLOCK),
+    )
     return min(per_warp // sm.register_unit * sm.register_unit // WARP_THREADS, sm.registers_per_thread)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeGuard
 
 from diag.model.hardware import ComputeCapability
 
@@ -119,7 +119,7 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
     if tree is None:
         return Missing(name, (), quantity.section)
     used = tuple(dict.fromkeys(_names(tree)))
-    if missing := tuple(metric for metric in used if not _is_number(metrics.get(metric))):
+    if missing := tuple(metric for metric in used if not is_number(metrics.get(metric))):
         is_empty = all(metric in metrics for metric in missing)
         return Missing(name, missing, quantity.section, is_empty=is_empty)
     try:
@@ -132,7 +132,7 @@ def _chosen(quantity: Quantity, metrics: Metrics, capability: ComputeCapability 
     """The first formula whose metrics are all there, over metrics alone; without such, the first that applies."""
     trees = [_over_metrics(f.tree, metrics, capability) for f in quantity.formulas if f.holds_for(capability)]
     known = [tree for tree in trees if tree is not None]
-    whole = (tree for tree in known if all(_is_number(metrics.get(metric)) for metric in _names(tree)))
+    whole = (tree for tree in known if all(is_number(metrics.get(metric)) for metric in _names(tree)))
     return next(whole, known[0] if known else None)
 
 
@@ -173,7 +173,8 @@ _OPERATORS: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a metric has a value: not a text, and not what a division by zero gives."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from diag.compare.comparison import Comparison
+from diag.render import comparison_json, comparison_markdown, comparison_text
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
 from diag.render.text import render_finding, render_text
 from diag.rules.report import Report
 
-__all__ = ["RENDERERS", "Renderer", "render_finding", "render_json", "render_markdown", "render_text"]
+__all__ = [
+    "COMPARISON_RENDERERS",
+    "RENDERERS",
+    "ComparisonRenderer",
+    "Renderer",
+    "render_finding",
+    "render_json",
+    "render_markdown",
+    "render_text",
+]
 
 
 class Renderer(Protocol):
@@ -34,4 +45,26 @@ def _json(report: Report, **_: object) -> str:
 
 
 RENDERERS: Mapping[str, Renderer] = {"text": render_text, "markdown": _markdown, "json": _json}
+"""By the name that `--format` takes."""
+
+
+class ComparisonRenderer(Protocol):
+    """Turns a comparison into text that ends with a newline, likewise."""
+
+    def __call__(self, comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str: ...
+
+
+def _comparison_markdown(comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+    return comparison_markdown.render_comparison(comparison, top=top)
+
+
+def _comparison_json(comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+    return comparison_json.render_comparison(comparison)
+
+
+COMPARISON_RENDERERS: Mapping[str, ComparisonRenderer] = {
+    "text": comparison_text.render_comparison,
+    "markdown": _comparison_markdown,
+    "json": _comparison_json,
+}
 """By the name that `--format` takes."""

@@ -16,6 +16,9 @@ BEYOND_FORMAT = "no trace of this format tells; Nsight Systems records what they
 MOST_RULES = 8
 """In a terminal, more rules than this are counted where their names are not the point."""
 
+MOST_METRICS = 2
+"""In a terminal, of a reason that names more."""
+
 MOST_SUBJECTS = 2
 """More devices or inputs than this are counted."""
 
@@ -70,8 +73,26 @@ def cannot_tell_in_short(report: Report) -> list[str]:
         if capture := _CAPTURE.fullmatch(because):
             captures.setdefault(capture["tool"], {}).setdefault(capture["options"], []).extend(answers)
         else:
-            others.append(f"{_in_short(report, answers)}: {because}")
+            others.append(f"{_in_short(report, answers)}: {_with_few_metrics(because)}")
     return [*(_captures(report, tool, by_options) for tool, by_options in captures.items()), *others]
+
+
+_METRICS = re.compile(r"(?P<names>[\w.:]+(?:, [\w.:]+)+)(?= were not )")
+"""Several metrics of ncu, which a reason names."""
+
+
+def _with_few_metrics(because: str) -> str:
+    """
+    >>> _with_few_metrics("a.sum, b.sum, c.sum, d.sum were not collected (ncu --section SpeedOfLight)")
+    'a.sum, b.sum and 2 more were not collected (ncu --section SpeedOfLight)'
+    """
+
+    def few(match: re.Match[str]) -> str:
+        names = match["names"].split(", ")
+        rest = len(names) - MOST_METRICS
+        return ", ".join(names) if rest < 1 else f"{', '.join(names[:MOST_METRICS])} and {rest} more"
+
+    return _METRICS.sub(few, because)
 
 
 def _captures(report: Report, tool: str, by_options: Mapping[str, Sequence[CannotTell]]) -> str:

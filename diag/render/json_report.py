@@ -20,7 +20,7 @@ SCHEMA = "diag.report/1"
 
 def render_json(report: Report) -> str:
     """The same report gives the same bytes. All of them are ASCII, so that nothing in a name can act on a terminal."""
-    return json.dumps(_plain(document(report)), indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain(document(report)), indent=2, allow_nan=False) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _cannot_tell(answer: CannotTell) -> dict[str, Any]:
     }
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """The value as JSON can hold it: NumPy's numbers as Python's, what is not a finite number as null."""
     match value:
         case None | bool():
@@ -134,8 +134,8 @@ def _plain(value: object) -> object:
         case numbers.Real():
             return float(value) if math.isfinite(value) else None
         case Mapping():
-            return {unicode_only(str(key)): _plain(item) for key, item in value.items()}
+            return {unicode_only(str(key)): plain(item) for key, item in value.items()}
         case Sequence():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case _:
             raise TypeError(f"{type(value).__name__} has no place in a report")

@@ -303,18 +303,19 @@ def vendor(report: Report, top: int) -> Table:
     """What NVIDIA's own rules said of the launches when they were profiled, beside what ours say."""
     every = summaries(report)
     shown = [each for each in every if each.said == "fault"][:top]
+    is_estimated = any(each.speedup_pct is not None for each in shown)
     rows = [
         [
             f"{each.count:,}",
-            NOT_CAPTURED if each.speedup_pct is None else f"{each.speedup_pct:.1f} %",
-            f"{each.rule}: {_ours(each)}" if each.rule else "no such rule",
-            each.name,
+            *([_percent(each.speedup_pct)] if is_estimated else []),
+            f"{each.name}; {f'{each.rule}: {_ours(each)}' if each.rule else 'no rule of ours asks this'}",
         ]
         for each in shown
     ]
     notes = [] if len(shown) == len(every) else [f"Of {len(every)} answers, the faults on most launches."]
-    header = ("launches", "est. speed-up", "ours", "NVIDIA's rule")
-    return Table("Faults by NVIDIA's rules, beside ours", header, rows, 3, notes=notes, wraps_names=True)
+    header = ("launches", *(["est. speed-up"] if is_estimated else []), "NVIDIA's rule; ours")
+    title = "Faults by NVIDIA's rules, beside ours"
+    return Table(title, header, rows, len(header) - 1, notes=notes, wraps_names=True)
 
 
 def _ours(summary: Summary) -> str:

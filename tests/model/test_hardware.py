@@ -50,7 +50,8 @@ def test_limits_agree_with_each_other(capability: str) -> None:
     assert limits.reserved_shared_per_block_bytes == (1024 if major >= 8 else 0)
     assert limits.shared_unit_bytes == (128 if major >= 8 else 256)
     assert limits.registers_per_block <= limits.registers_per_sm
-    assert limits.barriers_per_sm in (limits.blocks_per_sm, 2 * limits.blocks_per_sm)
+    assert (limits.barriers_per_sm is not None) == (major >= 9)
+    assert limits.barriers_per_sm in (None, limits.blocks_per_sm, 2 * limits.blocks_per_sm)
     assert bool(limits.tensor_cores) == (major >= 7)
     assert ("tf32" in limits.tensor_cores) == (major >= 8)
     assert (limits.portable_cluster_blocks is not None) == (major >= 9)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diag.model.hardware import SmLimits, sm_limits
-from diag.model.occupancy import Block, most_registers, most_shared_bytes, tail_loss, theoretical_occupancy
+from diag.model.occupancy import (
+    Block,
+    allocated_registers,
+    allocated_shared_bytes,
+    most_registers,
+    most_shared_bytes,
+    tail_loss,
+    theoretical_occupancy,
+)
 
 
 def limits_of(capability: str) -> SmLimits:
@@ -105,11 +113,45 @@ def test_from_ampere_on_the_system_takes_a_kibibyte_of_each_block() -> None:
     assert (turing.limits.shared_memory, ampere.limits.shared_memory) == (32, 16)
 
 
-@pytest.mark.parametrize("carve_out", [None, 0, 512, 1 << 30])
+@pytest.mark.parametrize("carve_out", [None, 0, 1 << 30])
 def test_a_carve_out_that_cannot_be_is_as_if_not_known(carve_out: int | None) -> None:
     told = theoretical_occupancy(limits_of("9.0"), Block(128, 32, 10_000, carve_out))
     assert told is not None
     assert told.limits.shared_memory == 233472 // 11_136  # 10,000 + 1,024 rounded up to 128 bytes
+
+
+def test_a_carve_out_gives_way_to_the_smallest_that_holds_a_block() -> None:
+    """A100: 20,000 + 1,024 bytes rounded up are 21,120; of 8, 16, 32, ... KiB the third holds them, once."""
+    told = theoretical_occupancy(limits_of("8.0"), Block(128, 32, 20_000, 8192))
+    assert told is not None
+    assert told.limits.shared_memory == 1
+
+
+def test_barriers_limit_blocks() -> None:
+    """GH200, as Nsight Compute draws it: 64 barriers of an SM allow 6 blocks of 10 each, and 5 of 11."""
+    sm, block = limits_of("9.0"), Block(threads=128, registers_per_thread=77, shared_bytes=2112, carve_out_bytes=65536)
+    six, five = (theoretical_occupancy(sm, replace(block, barriers=n)) for n in (10, 11))
+    assert six is not None
+    assert five is not None
+    assert (six.limits.barriers, six.limiters) == (6, ("registers", "barriers"))
+    assert (five.blocks_per_sm, five.limiters) == (5, ("barriers",))
+
+
+def test_what_is_allocated_is_rounded_up() -> None:
+    """GH200: 77 registers are 80 for each thread of a warp; 2,112 bytes and the system's 1,024 come in units of 128."""
+    sm, block = limits_of("9.0"), Block(threads=128, registers_per_thread=77, shared_bytes=2112)
+    assert allocated_registers(sm, block) == 4 * 80 * 32
+    assert allocated_shared_bytes(sm, block) == 3200
+
+
+def test_a_block_may_have_half_of_the_registers_of_an_sm() -> None:
+    """Capability 6.2: 32,768 for a block. 1,024 threads of 32 registers take them all, of 33 they do not run."""
+    sm = limits_of("6.2")
+    told = theoretical_occupancy(sm, Block(threads=1024, registers_per_thread=32, shared_bytes=0))
+    assert told is not None
+    assert told.limits.registers == 2
+    assert theoretical_occupancy(sm, Block(threads=1024, registers_per_thread=33, shared_bytes=0)) is None
+    assert most_registers(sm, warps=32, blocks=1) == 32
 
 
 @pytest.mark.parametrize(
@@ -129,13 +171,14 @@ def test_a_block_that_cannot_run_has_no_occupancy(block: Block) -> None:
 
 # ---- what holds always ---------------------------------------------------------------------------------------------
 
-SMS = st.sampled_from(["5.0", "6.0", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]).map(limits_of)
+SMS = st.sampled_from(["5.0", "5.3", "6.0", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]).map(limits_of)
 BLOCKS = st.builds(
     Block,
     threads=st.integers(1, 1024),
     registers_per_thread=st.integers(0, 255),
     shared_bytes=st.integers(0, 48 << 10),
     carve_out_bytes=st.none() | st.sampled_from([8 << 10, 16 << 10, 32 << 10, 64 << 10, 100 << 10]),
+    barriers=st.none() | st.integers(0, 16),
 )
 
 
@@ -172,6 +215,7 @@ def test_more_resources_per_block_never_fit_more_blocks(
         replace(free, registers_per_thread=free.registers_per_thread + registers),
         replace(free, shared_bytes=free.shared_bytes + shared),
         replace(free, threads=min(1024, free.threads + registers)),
+        replace(free, barriers=(free.barriers or 0) + registers % 16),
     ):
         assert resident(sm, larger) <= resident(sm, free)
 

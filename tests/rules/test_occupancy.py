@@ -118,7 +118,9 @@ def test_every_kernel_of_the_report_has_its_occupancy(report_on: Analyse) -> Non
     assert stencil.occupancy is not None
     assert other.occupancy is not None
     assert stencil.occupancy.theoretical_pct == pytest.approx(100 * 12 / 64)
-    assert stencil.occupancy.limits == {"blocks": 32, "registers": 6, "shared_memory": 228, "warps": 32}
+    assert stencil.occupancy.limits == {
+        "blocks": 32, "registers": 6, "shared_memory": 228, "warps": 32, "barriers": None
+    }  # fmt: skip
     assert list(stencil.occupancy.limiters) == ["registers"]
     assert other.occupancy.theoretical_pct == 100
 
