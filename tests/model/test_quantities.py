@@ -90,7 +90,8 @@ def test_a_counter_below_nothing_is_no_number(impossible: float, defined: Callab
     """Also one that ran below zero and is read as unsigned."""
     defined(rate=["a"])
     found = q.measure("rate", {"a": impossible})
-    assert isinstance(found, q.Missing) and found.is_empty
+    assert isinstance(found, q.Missing)
+    assert found.is_empty
 
 
 def test_metrics_of_the_next_launch_choose_anew(defined: Callable[..., None]) -> None:
