@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from diag.model import units
-from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
+from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
 from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
 from diag.store.names import pattern_of
@@ -126,6 +126,9 @@ def baseline_changes(report: Report, comparison: Comparison) -> list[str]:
     return [*(_changed(report, comparison, finding) for finding in changed), *map(_gone, comparison.gone)]
 
 
+_SHARE_OF: Mapping[ShareOf, str] = {"window": "the window", "profiled_kernel_time": "the profiled kernel time"}
+
+
 def _has_changed(comparison: Comparison, finding: Finding) -> bool:
     before = comparison.before.get(finding.id)
     return comparison.standing[finding.id] != "known" or (before is not None and before.is_other_cause)
@@ -136,7 +139,8 @@ def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
     about = subject(report, finding.subject)
     shares = cause = ""
     if before and standing in ("worse", "better"):
-        shares = f": {units.share(before.share or 0.0)} of the window then, {units.share(finding.share or 0.0)} now"
+        of = _SHARE_OF[finding.share_of]
+        shares = f": {units.share(before.share or 0.0)} of {of} then, {units.share(finding.share or 0.0)} now"
     if before and before.is_other_cause:
         cause = f"; cause changed: was {before.title!r}"
     return f"{standing}: {finding.title}{f', {about}' if about else ''}{shares}{cause} [{finding.id}]"
@@ -144,7 +148,7 @@ def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
 
 def _gone(gone: Gone) -> str:
     about = "" if gone.device is None else f", GPU {gone.device}"
-    share = "" if gone.share is None else f", {units.share(gone.share)} of the window then"
+    share = "" if gone.share is None else f", {units.share(gone.share)} of {_SHARE_OF[gone.share_of]} then"
     standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
     return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
