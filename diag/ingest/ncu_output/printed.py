@@ -166,12 +166,12 @@ class Records:
 
 
 def _without_unmeasured(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
-    """A launch that takes no time was not measured: for what has no number, ncu 2022.3 prints 0 on the raw page."""
+    """A launch that takes no time was not measured: ncu 2022.3 prints 0.000000 then where it has no number."""
     duration = metrics.get("gpu__time_duration.sum")
     if duration is None or duration.value != 0:
         return metrics
     return {
-        name: metric._replace(value=None) if metric.value == 0 and not name.startswith(ATTRIBUTE) else metric
+        name: metric._replace(value=None) if isinstance(metric.value, float) and metric.value == 0 else metric
         for name, metric in metrics.items()
     }
 
