@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from diag.model.ceilings import Arithmetic
+from diag.model.datasheets import datasheet_peaks
+from diag.model.hardware import Gpu
+from diag.model.quantities import Measured
+from diag.model.roofline import Ladder, Rate, Roofline
+from diag.model.throughput import dram_peak
 from diag.rules.report import OperatorRow
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.operators import ModelledCalls, OperatorTime, load_modelled_calls, operator_times
@@ -13,17 +19,54 @@ MOST = 200
 """Of each device: a model with many shapes has thousands, of which the last ones take no time."""
 
 
-def operator_rows(traces: Sequence[Trace]) -> list[OperatorRow]:
-    rows = [row for trace in traces if trace.source.captured("shapes") for row in _of_trace(trace)]
+def operator_rows(traces: Sequence[Trace], ladder: Ladder) -> list[OperatorRow]:
+    rows = [row for trace in traces if trace.source.captured("shapes") for row in _of_trace(trace, ladder)]
     return sorted(rows, key=lambda row: (-row.gpu_ns, row.source, row.process, row.device, row.name, row.shapes))
 
 
-def _of_trace(trace: Trace) -> list[OperatorRow]:
+def _of_trace(trace: Trace, ladder: Ladder) -> list[OperatorRow]:
     calls: ModelledCalls = load_modelled_calls(trace.case, trace.source.id)
-    return [_row(device, time) for device in trace.devices for time in operator_times(calls, device)[:MOST]]
+    return [
+        _row(device, time, modelled_roofline(time, trace.gpu_of(device)), ladder)
+        for device in trace.devices
+        for time in operator_times(calls, device)[:MOST]
+    ]
 
 
-def _row(device: DeviceTimeline, time: OperatorTime) -> OperatorRow:
+def modelled_roofline(time: OperatorTime, gpu: Gpu) -> Roofline:
+    """Where an operator stands under what is printed about its device, for clocks are not in a trace.
+
+    Of several peaks that its type may have (FP32 or TF32), the lowest that it does not exceed counts.
+    """
+    seconds, bandwidth = time.gpu_ns / 1e9, dram_peak(gpu)
+    peaks = datasheet_peaks(gpu.product) if gpu.product else {}
+    possible = [peaks[of] for of in _ARITHMETIC.get(time.work.dtype or "", ()) if of in peaks]
+    flops, n_bytes = time.work.flops * time.count, (time.work.n_bytes or 0) * time.count
+    peak = next((each for each in possible if flops <= each.per_s * seconds), possible[-1] if possible else None)
+    is_product = time.work.kind in ("gemm", "convolution", "attention")
+    return Roofline(
+        traffic=[Rate(_modelled(n_bytes / seconds, "bytes/s"), bandwidth)] if n_bytes and bandwidth else [],
+        work=[Rate(_modelled(flops / seconds, "FLOP/s"), peak)] if flops and peak and is_product else [],
+    )
+
+
+def _modelled(per_s: float, unit: str) -> Measured:
+    return Measured(per_s, unit, "modelled from shapes / measured time", ())
+
+
+_ARITHMETIC: Mapping[str, Sequence[Arithmetic]] = {
+    "fp64": (Arithmetic("fp64", "fp64"), Arithmetic("fp64", "fp64", is_tensor=True)),
+    "fp32": (Arithmetic("fp32", "fp32"), Arithmetic("tf32", "fp32", is_tensor=True)),
+    "fp16": (Arithmetic("fp16", "fp32", is_tensor=True), Arithmetic("fp16", "fp16", is_tensor=True)),
+    "bf16": (Arithmetic("bf16", "fp32", is_tensor=True),),
+    "fp8": (Arithmetic("fp8", "fp32", is_tensor=True),),
+    "int8": (Arithmetic("int8", "int32", is_tensor=True),),
+}
+"""What may work on products of a type, the slower first. Other operators are held against bandwidth alone."""
+
+
+def _row(device: DeviceTimeline, time: OperatorTime, roofline: Roofline, ladder: Ladder) -> OperatorRow:
+    nearest = roofline.tightest if roofline.limits and not roofline.above(ladder.slack) else None
     flops, n_bytes = time.work.flops * time.count, time.work.n_bytes
     total_bytes = None if n_bytes is None else n_bytes * time.count
     return OperatorRow(
@@ -43,4 +86,7 @@ def _row(device: DeviceTimeline, time: OperatorTime) -> OperatorRow:
         bytes_per_s=None if total_bytes is None else 1e9 * total_bytes / time.gpu_ns,
         intensity=time.work.intensity,
         formula=time.work.formula,
+        nearest=nearest.name if nearest else None,
+        roof_share=nearest.share if nearest else None,
+        bound=roofline.bound(ladder),
     )

@@ -106,6 +106,7 @@ class KernelRow:
     share_of_kernel_time: float  # of the sum over all kernels of that device
     share_of_window: float  # union of its launches over the window
     occupancy: OccupancyRow | None = None  # None where the device or the launch is not known
+    roofline: RooflineRow | None = None  # of its profile, in the configuration that takes most of the time
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,9 @@ class OperatorRow:
     bytes_per_s: float | None
     intensity: float | None  # FLOP per byte
     formula: str  # of the FLOPs of one call
+    nearest: str | None = None  # roof of the device, at boost clock: 'DRAM', 'BF16 tensor'; None where none is known
+    roof_share: float | None = None  # of the time that it would take at that roof, had it all of it
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.roofline import Untold, roofline_of
 from diag.model.ceilings import Ceiling
 from diag.model.roofline import Ladder, Position
 from diag.rules import profiled
+from diag.rules.report import KernelRow
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 from diag.rules.thresholds import Limits
 
@@ -22,6 +24,16 @@ def kernel_rooflines(kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[
     """Of the kernels that have one, by their share of the time, then in the order of their reports."""
     rows = [_of_kernel(kernel, row) for kernel in kernels if (row := roofline_row(kernel, ladder)) is not None]
     return sorted(rows, key=lambda row: -(row.share or 0.0))
+
+
+def with_rooflines(rows: Sequence[KernelRow], kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[KernelRow]:
+    """Kernels of timelines, each with the roofline of its profile, if there is one."""
+    longest: dict[tuple[object, ...], ProfiledKernel] = {}
+    for kernel in sorted(kernels, key=lambda kernel: kernel.place.total_ns if kernel.place else 0):
+        if (place := kernel.place) is not None:
+            longest[place.device.source_id, place.device.pid, place.device.device, place.name] = kernel
+    of = {key: roofline_row(kernel, ladder) for key, kernel in longest.items()}
+    return [replace(row, roofline=of.get((row.source, row.process, row.device, row.name))) for row in rows]
 
 
 def _of_kernel(kernel: ProfiledKernel, row: RooflineRow) -> KernelRoofline:

@@ -14,6 +14,22 @@ from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
+KERNEL_CAUSES = (
+    "ncu.waves",
+    "ncu.imbalance",
+    "ncu.divergence",
+    "ncu.coalescing",
+    "ncu.bank_conflicts",
+    "ncu.spills",
+    "ncu.l1_hit_rate",
+    "ncu.dram_traffic",
+    "ncu.remote_memory",
+    "ncu.fp64",
+    "ncu.tensor_cores",
+    "ncu.stalls",
+)
+"""Why a profiled kernel stays below its roofs, where that one is known."""
+
 GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
     "idle.gpu": (
         "launch.bound",
@@ -28,6 +44,8 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
         "host.gc",
     ),
     "graph.coverage": ("launch.bound",),
+    "ncu.speed_of_light": KERNEL_CAUSES,
+    "ncu.roofline": KERNEL_CAUSES,
     "host.os_calls": ("host.locks", "host.gil"),
 }
 """Rules that name a cause of what another one finds: a verdict names the cause."""

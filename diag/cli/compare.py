@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 class Allowed(enum.StrEnum):
+    """Conditions that may differ; not the metric: times of a run and of a profile are never comparable."""
+
     MODEL = "model"
     HARDWARE = "hardware"
     LENGTHS = "lengths"
@@ -80,7 +82,7 @@ def compare(
 
     Example: diag compare runs/main runs/branch --metric range:decode
 
-    Example: diag compare main.json branch.nsys-rep --fail-on-regression 5
+    Example: diag compare main.diag branch.nsys-rep --fail-on-regression 5
     """
     from diag.compare.comparison import compare as compared
     from diag.compare.comparison import gate

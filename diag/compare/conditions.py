@@ -45,9 +45,6 @@ TITLES: dict[Name, str] = {
     "metric": "metric and correctness",
 }
 
-ALLOWABLE: tuple[Name, ...] = ("model", "hardware", "lengths", "arrival", "configuration")
-"""Times of a timeline and of a profile are never comparable, whoever allows it."""
-
 MARGIN_OF_SHARES = 0.1
 """Startup and the profiler's cost, as shares of the window, differ from here on; own choice."""
 

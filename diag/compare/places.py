@@ -18,7 +18,7 @@ def device_places(report: Document) -> Mapping[DeviceKey, str]:
     """What each device of a report's timelines is called."""
     inputs = input_places(report)
     places = {
-        (row.source, row.process, row.device): _joined(inputs[row.source], ordinal_place(row.device, ordinals))
+        (row.source, row.process, row.device): _joined(inputs.get(source, ""), ordinal_place(row.device, ordinals))
         for source, ordinals in _by_source(report).items()
         for row in report.devices
         if row.source == source

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from diag.compare.facts import Facts
 from diag.compare.series import Series
 from diag.errors import UsageError
 from diag.rules.document import Document, SpeedOfLightOf
 
-Basis = Literal["timeline", "profile"]
-"""What times are: of a run as it went, or of launches that Nsight Compute ran one by one under its own clocks."""
-
 FIGURES = ("window", "busy", "idle", "kernels", "copies", "memsets", "communication", "exposed communication")
 """Of each device, as docs/definitions.md defines them."""
-
 
 Key = tuple[str, str]
 """Where, as `places` calls it, and the name of what is there: the same in every recording of a program."""
@@ -65,11 +60,6 @@ class Recording:
     ranges: Mapping[Key, RangeTimes]
     has_all_ranges: bool  # a report lists the longest alone
     lacks: Sequence[str] = ()  # what this kind of input cannot tell, in words
-
-    @property
-    def bases(self) -> frozenset[Basis]:
-        of_time: set[Basis] = {"timeline"} if self.devices or self.ranges else set()
-        return frozenset(of_time | ({"profile"} if self.launches else set()))
 
 
 @dataclass(frozen=True, eq=False)

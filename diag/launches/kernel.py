@@ -23,6 +23,7 @@ class Place:
     """
 
     device: DeviceTimeline
+    name: str  # as the timeline spells it
     count: int
     total_ns: int
     time: Intervals

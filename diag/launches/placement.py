@@ -66,6 +66,7 @@ class _Timeline:
         starts_ns, ends_ns = self.device.ops.start_ns[match.at], self.device.ops.end_ns[match.at]
         return Place(
             device=self.device,
+            name=self.device.names.get(int(self.device.ops.name_id[match.at[0]]), ""),
             count=len(match.at),
             total_ns=int((within(self.device.start_ns, ends_ns) - within(self.device.start_ns, starts_ns)).sum()),
             time=self.device.time_of(chosen),

@@ -54,11 +54,11 @@ class ComparisonRenderer(Protocol):
     def __call__(self, comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str: ...
 
 
-def _comparison_markdown(comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+def _comparison_markdown(comparison: Comparison, *, top: int = 5, **_: object) -> str:
     return comparison_markdown.render_comparison(comparison, top=top)
 
 
-def _comparison_json(comparison: Comparison, *, width: int = 80, color: bool = False, top: int = 5) -> str:  # noqa: ARG001
+def _comparison_json(comparison: Comparison, **_: object) -> str:
     return comparison_json.render_comparison(comparison)
 
 

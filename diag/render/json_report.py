@@ -72,7 +72,7 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _kernel(row: KernelRow) -> dict[str, Any]:
-    return asdict(row) | {"roofline": None}
+    return asdict(row)
 
 
 def _baseline(comparison: Comparison) -> dict[str, Any]:

@@ -218,9 +218,10 @@ def operators(report: Report, top: int) -> Table:
     rows = [
         [
             units.time(row.gpu_ns),
-            f"{row.count:,}",
+            NOT_CAPTURED if row.roof_share is None else f"{row.nearest} {units.share(row.roof_share)}",
             units.quantity(row.flops_per_s, "FLOP/s") if row.flops else NOT_CAPTURED,
             NOT_CAPTURED if row.bytes_per_s is None else units.rate(row.bytes_per_s, 1e9),
+            f"{row.count:,}",
             NOT_CAPTURED if row.intensity is None else f"{row.intensity:.3g}",
             f"{row.name.removeprefix('aten::')} {row.dtype or ''} {_shapes(row.shapes)}",
         ]
@@ -228,10 +229,13 @@ def operators(report: Report, top: int) -> Table:
     ]
     return Table(
         f"Operators{_on_device(report)}, work modelled from their shapes",
-        ("GPU time", "calls", "work", "traffic", "FLOP/byte", "operator"),
+        ("GPU time", "of its roof", "work", "traffic", "calls", "FLOP/byte", "operator"),
         rows,
-        name_column=5,
-        notes=["Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both."],
+        name_column=6,
+        notes=[
+            "Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both. "
+            "Roofs are printed ones, at boost clock."
+        ],
         wraps_names=True,
     )
 
@@ -251,9 +255,18 @@ def profiled(report: Report, top: int) -> Table:
     for row in report.launches:
         alike.setdefault((row.source, row.process, row.device, row.name, row.grid, row.block), []).append(row)
     groups = sorted(alike.values(), key=_weight, reverse=True)
-    has_place = any(rows[0].timeline for rows in groups)
-    rows = [_profiled_row(rows, has_place) for rows in groups[:top]]
-    header = (*(("in the run",) if has_place else ()), "duration", "launches", "SM", "memory", "kernel")
+    has_place, has_bound = any(rows[0].timeline for rows in groups), any(row.bound for row in report.launches)
+    rows = [_profiled_row(report, rows, has_place, has_bound) for rows in groups[:top]]
+    header = (
+        *(("in the run",) if has_place else ()),
+        "profiled",
+        "at most",
+        *(("bound",) if has_bound else ()),
+        "SM",
+        "memory",
+        "launches",
+        "kernel",
+    )
     return Table(
         "Kernels that Nsight Compute measured",
         header,
@@ -269,17 +282,30 @@ def _weight(rows: Sequence[LaunchRow]) -> tuple[int, float]:
     return (place.total_ns if place else 0, sum(row.duration_ns or 0.0 for row in rows))
 
 
-def _profiled_row(rows: Sequence[LaunchRow], has_place: bool) -> list[str]:
+def _profiled_row(report: Report, rows: Sequence[LaunchRow], has_place: bool, has_bound: bool) -> list[str]:
     median = sorted(rows, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(rows) - 1) // 2]
-    place = median.timeline
+    place, durations_ns = median.timeline, [row.duration_ns for row in rows if row.duration_ns is not None]
+    won_ns = _most_to_win(report, median)
     return [
         *([units.time(place.total_ns) if place else NOT_CAPTURED] if has_place else []),
-        NOT_CAPTURED if median.duration_ns is None else units.time(median.duration_ns),
-        f"{len(rows):,}",
+        units.time(sum(durations_ns)) if durations_ns else NOT_CAPTURED,
+        NOT_CAPTURED if won_ns is None else units.time(won_ns),
+        *([median.bound or NOT_CAPTURED] if has_bound else []),
         _percent(median.sol.sm_pct),
         _percent(median.sol.memory_pct),
+        f"{len(rows):,}",
         f"{median.short_name} {median.configuration}",
     ]
+
+
+def _most_to_win(report: Report, row: LaunchRow) -> int | None:
+    """The largest bound of the findings about this kernel; None where there is none."""
+    bounds = (
+        finding.recoverable_ns
+        for finding in report.findings
+        if (finding.subject.kernel, finding.subject.configuration) == (row.name, row.configuration)
+    )
+    return max((bound for bound in bounds if bound is not None), default=None)
 
 
 def _percent(value: float | None) -> str:
@@ -296,7 +322,10 @@ def _profiled_notes(report: Report, hidden: int) -> Iterator[str]:
         *(["with caches flushed before each pass"] if flushed == {"all"} else []),
     ]
     conditions = f" {' and '.join(under)}" if under else ""
-    yield f"Measured one by one{conditions}: durations are not those of a run. SM, memory: speed of light of each."
+    yield (
+        f"Measured one by one{conditions}: what was profiled is not what a run takes. At most: the largest bound of "
+        "the findings on it, in the run where it is in one. SM, memory: speed of light of each."
+    )
 
 
 def vendor(report: Report, top: int) -> Table:

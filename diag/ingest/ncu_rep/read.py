@@ -19,6 +19,9 @@ from diag.ingest.ncu_rep.sources import Sources
 from diag.ingest.ncu_rep.values import metrics_of, text
 from diag.model.units import count
 
+BY_INSTRUCTION = frozenset(["inst_executed", "smsp__sass_inst_executed", "smsp__pcsamp_sample_count"])
+"""Metrics that have a value for each instruction, where a launch was measured so closely."""
+
 
 def read(path: Path) -> LaunchReport:
     """Raises InputError when the file is no report, or when it is cut before its first block."""
@@ -63,6 +66,7 @@ class _Reader:
             self.seen["damaged"] += 1
             return None
         self.seen["launch"] += 1
+        self.seen["by instruction"] += any(each.instances and each.name in BY_INSTRUCTION for each in metrics)
         if kind == "kernel":
             return kernel_record(result, metrics, block, self.sources)
         return range_record(result, metrics, block, kind)
@@ -81,6 +85,8 @@ class _Reader:
             yield f"{count(n, 'metric')} {_are(n)} left out: the report does not hold their names."
         if n := seen["unsupported"]:
             yield f"{_launches(n)} ran on a device that this ncu did not fully support: metrics may be missing."
+        if seen["by instruction"]:
+            yield "Instructions are known by address and line: their text (SASS) takes --with-ncu-report."
         if n := seen["damaged source"]:
             yield f"{count(n, 'piece')} of machine code or source code {_are(n)} damaged."
 

@@ -9,6 +9,7 @@ import pytest
 
 from diag.errors import InputError
 from diag.ingest.detect import detect
+from diag.ingest.inputs import find_inputs
 from diag.ingest.launch_records import LaunchReport
 from diag.ingest.ncu_rep.magic import MAGIC
 from diag.ingest.ncu_rep.read import read
@@ -41,6 +42,10 @@ def test_the_name_of_the_file_does_not_matter(tmp_path: Path) -> None:
     """Before 2020 reports were called so."""
     assert detect(WHOLE.write(tmp_path / "kernels.nsight-cuprof-report")) == "ncu-report"
     assert detect(WHOLE.write(tmp_path / "kernels.txt")) == "ncu-report"
+    assert [(found.path.name, found.kind) for found in find_inputs([tmp_path])] == [
+        ("kernels.nsight-cuprof-report", "ncu-report"),
+        ("kernels.txt", "ncu-report"),
+    ]
 
 
 def test_what_is_only_named_like_a_report(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ LAUNCHES = {
 }
 """As `ncu --import` counts them."""
 
+SAMPLED = ("a100-selfjoin-14launches", "a100-selfjoin-full")
+"""Those that were measured instruction by instruction."""
+
+NO_SASS = "Instructions are known by address and line: their text (SASS) takes --with-ncu-report."
+
 DEVICES = {
     "NVIDIA A100-PCIE-40GB": (8, 0, 108, 1_410_000_000, 1_555_200_000_000, 41_943_040, 64, 32, 65_536, 167_936),
     "NVIDIA A10G": (8, 6, 80, 1_710_000_000, 600_096_000_000, 6_291_456, 48, 16, 65_536, 102_400),
@@ -44,7 +49,7 @@ def test_every_launch_is_read_and_nothing_is_amiss(real_reports: list[Path]) -> 
     for path in real_reports:
         found = read(path)
         assert len(list(found.launches)) == LAUNCHES[path.stem]
-        assert found.problems == []
+        assert found.problems == ([NO_SASS] if path.stem in SAMPLED else [])
         assert not found.facts.is_cut
 
 
