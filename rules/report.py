@@ -180,6 +180,16 @@ class LaunchOccupancyRow:
 
 
 @dataclass(frozen=True)
+class StallRow:
+    """One reason for which the warps of a launch waited."""
+
+    stall_class: str  # 'memory_latency', 'shared_mio', 'execution', 'synchronisation', 'fetch_control', ...
+    reason: str  # in ncu's words
+    share: float
+    share_of: str  # 'latency': of the time between two instructions of a warp; 'samples': of all its samples
+
+
+@dataclass(frozen=True)
 class VendorRule:
     """What one of NVIDIA's own rules said of a launch when it was profiled."""
 
@@ -236,6 +246,7 @@ class LaunchRow:
     bound: Bound | None
     roofline: RooflineRow | None
     occupancy: LaunchOccupancyRow | None  # None where the device or the launch is not known
+    stalls: Sequence[StallRow]
     vendor_rules: Sequence[VendorRule]
     timeline: InTimeline | None
 

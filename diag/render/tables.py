@@ -283,7 +283,8 @@ def _weight(rows: Sequence[LaunchRow]) -> tuple[int, float]:
 
 
 def _profiled_row(report: Report, rows: Sequence[LaunchRow], has_place: bool, has_bound: bool) -> list[str]:
-    median = sorted(rows, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(rows) - 1) // 2]
+    measured = [row for row in rows if row.duration_ns is not None] or list(rows)
+    median = sorted(measured, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(measured) - 1) // 2]
     place, durations_ns = median.timeline, [row.duration_ns for row in rows if row.duration_ns is not None]
     won_ns = _most_to_win(report, median)
     return [
