@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from diag.launches.counters import WORK
+from diag.launches.counters import UNITS, WORK
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.roofline import Untold, roofline_of
 from diag.model import units
@@ -126,10 +126,9 @@ def _known_from(rate: Rate) -> str:
 def _evidence(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
     if found.main:
         yield from _position(found.main)
+    yield from _shares(kernel, found)
     for rate in found.rates:
         yield from _rate(kernel, rate)
-    for limit in found.limits:
-        yield Evidence(f"of the ceiling of {limit.name}", limit.share, "share", "time at the ceiling / time")
     for other in found.others:
         if other.origin == "datasheet":
             clock = f" at {units.quantity(other.sm_clock_hz, 'Hz')}" if other.sm_clock_hz else ""
@@ -146,6 +145,20 @@ def _position(at: Position) -> Iterator[Evidence]:
     yield Evidence("ridge point", at.ridge_point, f"{unit}/byte", f"ceiling of {work} / ceiling of {traffic}")
     roof = f"min(ceiling of {work}, intensity x ceiling of {traffic})"
     yield Evidence("attainable at this intensity", at.attainable_per_s, f"{unit}/s", roof)
+
+
+def _shares(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
+    """What each limit alone would take of the time, by its rate and ceiling, or as ncu gives it."""
+    for rate in found.rates:
+        formula = f"{rate.name} / ceiling of {rate.name}"
+        yield Evidence(f"{rate.name}, of its ceiling", rate.share, "share", formula)
+    names = {rate.name for rate in found.rates}
+    for limit in found.limits:
+        if limit not in found.units and limit.name not in names:
+            yield Evidence(limit.name, limit.share, "share", "their shares added, as they take turns in one pipeline")
+    for quantity, (name, _) in UNITS.items():
+        if any(limit.name == name for limit in found.units):
+            yield profiled.evidence(kernel, quantity, name)
 
 
 def _rate(kernel: ProfiledKernel, rate: Rate) -> Iterator[Evidence]:
