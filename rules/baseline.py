@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from diag.rules import document
 from diag.rules.document import AnswerOf, DeviceOf, Document, FindingOf, SubjectOf, devices_by_key
-from diag.rules.finding import WARNING_SHARE, Finding, Severity
+from diag.rules.finding import WARNING_SHARE, Finding, Severity, ShareOf
 from diag.rules.report import Before, Comparison, Gone, Report, Standing, WindowChange
 from diag.store.names import pattern_of
 
@@ -43,6 +43,7 @@ class Remembered:
     title: str
     severity: Severity
     share: float | None
+    share_of: ShareOf
     window_ns: int | None  # that the share is of; None where nothing tells
     recoverable_ns: int | None
     is_fact: bool  # information by its rule, whatever its share
@@ -91,6 +92,7 @@ def remembered(report: Document) -> list[Remembered]:
             title=each.title,
             severity=each.severity,
             share=each.share,
+            share_of=each.share_of,
             window_ns=_window_ns(each.subject, windows) or each.whole_ns,
             recoverable_ns=each.recoverable_ns,
             is_fact=each.is_fact,
@@ -198,7 +200,16 @@ def _gone(known: Remembered, report: Document) -> Gone:
     answers: list[AnswerOf | FindingOf] = [*report.clear, *report.findings]
     looked = any(answer.rule == rule and answer.subject.device in (device, None) for answer in answers)
     could_not = any(answer.rule == rule for answer in report.cannot_tell)
-    return Gone(rule, known.title, known.severity, device, name or None, known.share, is_judged=looked or not could_not)
+    return Gone(
+        rule,
+        known.title,
+        known.severity,
+        device,
+        name or None,
+        known.share,
+        known.share_of,
+        is_judged=looked or not could_not,
+    )
 
 
 def _by_key(item: tuple[Key, Remembered]) -> tuple[str, int, str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from diag.errors import InputError
-from diag.rules.finding import Severity, severity_of
+from diag.rules.finding import Severity, ShareOf, severity_of
 from diag.rules.report import Report
 
 MOST_BYTES = 256 << 20
@@ -41,6 +41,7 @@ class FindingOf(msgspec.Struct):
     severity: Severity
     subject: SubjectOf
     share: float | None
+    share_of: ShareOf = "window"
     recoverable_ns: Count | None = None
     level: Severity | None = None  # this and the next are not in JSON
     whole_ns: Count | None = None

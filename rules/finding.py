@@ -11,6 +11,7 @@ from diag.timeline.intervals import Intervals
 
 Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["high", "medium", "low"]
+ShareOf = Literal["window", "profiled_kernel_time"]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -83,6 +84,10 @@ class Finding:
     @property
     def severity(self) -> Severity:
         return self.level if self.level is not None else severity_of(self.share or 0.0)
+
+    @property
+    def share_of(self) -> ShareOf:
+        return "window" if self.whole_ns is None else "profiled_kernel_time"
 
     @property
     def id(self) -> str:

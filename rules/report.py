@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from diag.model.roofline import Bound
-from diag.rules.finding import CannotTell, Clear, Finding, Severity
+from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
 
@@ -284,6 +284,7 @@ class Gone:
     device: int | None  # ordinal
     name: str | None  # pattern of the kernel or range that it was about
     share: float | None
+    share_of: ShareOf
     is_judged: bool  # the rule looked again; otherwise what it needs was not captured this time
 
 

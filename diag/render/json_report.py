@@ -104,7 +104,7 @@ def _finding(finding: Finding, report: Report) -> dict[str, Any]:
         "counterfactual": finding.counterfactual,
         "subject": finding.subject.present(),
         "share": finding.share,
-        "share_of": "window" if finding.whole_ns is None else "profiled_kernel_time",
+        "share_of": finding.share_of,
         "recoverable_ns": finding.recoverable_ns,
         "overlaps": report.overlaps.get(finding.id, ()),
         "standing": baseline.standing[finding.id] if baseline else None,

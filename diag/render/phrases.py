@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from diag.model import units
-from diag.rules.finding import SEVERITIES, Evidence, Finding, Subject
+from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
 from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
 from diag.store.names import pattern_of
@@ -136,7 +136,8 @@ def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
     about = subject(report, finding.subject)
     shares = cause = ""
     if before and standing in ("worse", "better"):
-        shares = f": {units.share(before.share or 0.0)} of the window then, {units.share(finding.share or 0.0)} now"
+        of = whole(finding.share_of)
+        shares = f": {units.share(before.share or 0.0)} of {of} then, {units.share(finding.share or 0.0)} now"
     if before and before.is_other_cause:
         cause = f"; cause changed: was {before.title!r}"
     return f"{standing}: {finding.title}{f', {about}' if about else ''}{shares}{cause} [{finding.id}]"
@@ -144,7 +145,7 @@ def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
 
 def _gone(gone: Gone) -> str:
     about = "" if gone.device is None else f", GPU {gone.device}"
-    share = "" if gone.share is None else f", {units.share(gone.share)} of the window then"
+    share = "" if gone.share is None else f", {units.share(gone.share)} of {whole(gone.share_of)} then"
     standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
     return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
@@ -201,6 +202,11 @@ def terms(finding: Finding, shown: Sequence[Evidence]) -> list[tuple[str, str]]:
     ]
 
 
+def whole(of: ShareOf) -> str:
+    """What a share is of."""
+    return "the window" if of == "window" else "the kernel time that was profiled"
+
+
 def at_most(finding: Finding, report: Report | None = None) -> str | None:
     """The bound on what can be won, as a share too where the report knows the window; None where there is no bound."""
     if finding.recoverable_ns is None:
@@ -208,9 +214,7 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
     bound = f"At most {units.time(finding.recoverable_ns)} could be won"
     row = device_of(report, finding.subject) if report else None
     if finding.whole_ns:
-        return (
-            f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of the kernel time that was profiled."
-        )
+        return f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of {whole(finding.share_of)}."
     if row is None or not has_shares(row):
         return f"{bound}."
     return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
