@@ -57,6 +57,14 @@ def test_a_narrow_table_keeps_its_names_and_its_first_numbers() -> None:
     assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…nel_val"]
 
 
+def test_long_names_that_are_wrapped_stay_apart() -> None:
+    names = [f"void warptiling<(int)128, (int)128, (int){size}, (int)64>{'(float *, int)' * 9}" for size in (16, 32)]
+    table = Table("t", ("kernel",), [(name,) for name in names], name_column=0, wraps_names=True)
+    lines = columns(table, 24)
+    assert "16," in "".join(lines[1:4])
+    assert "32," in "".join(lines[4:])
+
+
 def test_numbers_of_a_grid_end_in_one_line() -> None:
     assert grid(("n", "text", "ns"), [("1", "a", "5"), ("22", "bbbbb", "700")], 80, {0, 2}) == "\n".join(
         [" n  text    ns", " 1  a        5", "22  bbbbb  700"]

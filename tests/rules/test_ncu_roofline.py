@@ -110,9 +110,11 @@ def test_a_pipeline_that_only_ncu_saw_is_a_limit_too(ask: Ask) -> None:
 def test_every_share_has_a_formula_over_what_it_is_of(ask: Ask) -> None:
     busy = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 25.0}
     finding = only_finding(ask("ncu.roofline", report(dram(300), vector("f", fma=1000), busy)))
-    formulas = {each.label: (each.value, each.formula) for each in finding.evidence}
-    assert formulas["DRAM, of its ceiling"] == (pytest.approx(0.3), "DRAM / ceiling of DRAM")
-    assert formulas["SM speed of light"] == (25.0, "sm__throughput.avg.pct_of_peak_sustained_elapsed")
+    formulas = {each.label: each.formula for each in finding.evidence}
+    assert formulas["DRAM, of its ceiling"] == "DRAM / ceiling of DRAM"
+    assert formulas["SM speed of light"] == "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+    assert figures(finding)["DRAM, of its ceiling"] == pytest.approx(0.3)
+    assert figures(finding)["SM speed of light"] == 25
 
 
 def test_a_point_above_its_roof_is_an_error(ask: Ask) -> None:
