@@ -133,14 +133,14 @@ def _has_changed(comparison: Comparison, finding: Finding) -> bool:
 
 def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
     standing, before = comparison.standing[finding.id], comparison.before.get(finding.id)
-    about = subject(report, finding.subject)
+    where = about(report, finding)
     shares = cause = ""
     if before and standing in ("worse", "better"):
         of = whole(finding.share_of)
         shares = f": {units.share(before.share or 0.0)} of {of} then, {units.share(finding.share or 0.0)} now"
     if before and before.is_other_cause:
         cause = f"; cause changed: was {before.title!r}"
-    return f"{standing}: {finding.title}{f', {about}' if about else ''}{shares}{cause} [{finding.id}]"
+    return f"{standing}: {finding.title}{f', {where}' if where else ''}{shares}{cause} [{finding.id}]"
 
 
 def _gone(gone: Gone) -> str:
