@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
+from diag.errors import UsageError
 from tests.builders.ncu_report import KernelLaunch, NcuReport
 from tests.compare.conftest import Compare
 
@@ -64,3 +67,8 @@ def test_profiles_that_were_made_otherwise_are_not_comparable(compared: Compare)
     replayed = replace(profile(*EVEN), replay="Application")
     assert compared(profile(*EVEN), replayed).answer == "not comparable"
     assert compared(profile(*EVEN), replayed, allowed=["configuration"]).answer == "within noise"
+
+
+def test_a_metric_of_timelines_is_answered_with_what_profiles_have(compared: Compare) -> None:
+    with pytest.raises(UsageError, match="Neither side has what --metric kernels is about. What they have: launches"):
+        compared(profile(*EVEN), profile(*EVEN), metric="kernels")
