@@ -1,4 +1,4 @@
-"""Tables about kernels: modelled work of operators, launches that were profiled, and what NVIDIA's rules say of them."""
+"""Tables about kernels: modelled work of operators, profiled launches, and what NVIDIA's rules say of those."""
 
 from __future__ import annotations
 
