@@ -13,7 +13,7 @@ from diag.launches.stalls import stalls_of
 from diag.model.quantities import Measured
 from diag.model.roofline import Ladder
 from diag.rules import profiled
-from diag.rules.report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, StallRow, VendorRule
+from diag.rules.launch_report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, StallRow, VendorRule
 from diag.rules.rooflines import roofline_row
 from diag.store.case import Case
 

@@ -12,7 +12,8 @@ from typing import Any
 import diag
 from diag.render.escape import unicode_only
 from diag.rules.finding import CannotTell, Clear, Finding
-from diag.rules.report import Comparison, KernelRow, LaunchRow, Report
+from diag.rules.launch_report import LaunchRow
+from diag.rules.report import Comparison, KernelRow, Report
 from diag.store.case import Source
 
 SCHEMA = "diag.report/1"
