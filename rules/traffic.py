@@ -25,6 +25,17 @@ def is_none_there(kernel: ProfiledKernel, name: str) -> bool:
     return isinstance(found, Missing) and found.zero is not None
 
 
+def sectors_through_l1(kernel: ProfiledKernel, counted: float) -> float:
+    """The sectors that L1 caches handle, at least: those of loads and stores, or all that came from L2 if it is more.
+
+    Copies of the tensor memory accelerator and textures are no loads and stores, and may be nearly all of the traffic.
+    """
+    return max(counted, (profiled.value_of(kernel, "l1_fill") or 0.0) / SECTOR_BYTES)
+
+
+SECTOR_BYTES = 32
+
+
 def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequence[str], wait: str) -> Cost:
     """What a part of the traffic of some units can cost.
 
