@@ -8,7 +8,7 @@ from diag.launches.kernel import ProfiledKernel
 from diag.model.quantities import Measured, quantities
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import CONFIDENCES, Confidence, Evidence, Finding, Severity
-from diag.rules.report import Clocks
+from diag.rules.launch_report import Clocks
 from diag.timeline.intervals import Intervals
 
 

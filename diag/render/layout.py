@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from functools import cache
 
 from diag.render.escape import one_line
-from diag.render.tables import Table
+from diag.render.table import Table
 
 ELLIPSIS = "…"
 GUTTER = "  "

@@ -332,6 +332,12 @@ def focus(report: Report) -> DeviceRow | None:
     return next(found, report.devices[0] if report.devices else None)
 
 
+def on_device(report: Report) -> str:
+    """For the title of a table about the device that the verdict speaks of; empty where there is one only."""
+    row = focus(report)
+    return f" on {device(report, row)}" if row and len(report.devices) > 1 else ""
+
+
 def has_shares(row: DeviceRow) -> bool:
     """Whether there is enough work for shares of the window to mean something."""
     return row.window_ns > 0 and row.n_kernels + row.n_copies + row.n_memsets + row.n_graphs >= FEWEST_OPERATIONS

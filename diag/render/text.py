@@ -10,7 +10,8 @@ from diag.render import answers, phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
 from diag.render.roofline_text import roofline_lines
-from diag.render.tables import Table, tables
+from diag.render.table import Table
+from diag.render.tables import tables
 from diag.rules.finding import Evidence, Finding, Severity
 from diag.rules.report import Report
 

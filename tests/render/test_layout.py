@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diag.render.layout import cells, columns, elide, grid, shorten, wrap
-from diag.render.tables import Table
+from diag.render.table import Table
 
 TEXT = st.text(st.sampled_from("ab 行é\u0301❤\ufe0f%1"), max_size=80)
 
