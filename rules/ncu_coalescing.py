@@ -28,8 +28,8 @@ def coalescing(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               than 32 lanes of that width fill are excess. Fewer do not show that all is well, because idle lanes ask
               for nothing; then the rule cannot tell. At most the excess part of the time can be won if a memory unit
               is at `limit` of its peak, else that part of the larger of how busy it is and how long warps wait for it.
-              Where more comes from L2 than all these sectors hold, as with copies of the tensor memory accelerator, it
-              is the excess part of that.
+              Where more comes from L2 than all these sectors hold, as with copies of the tensor memory accelerator, the
+              excess is a part of that.
     Matters   A sector moves whole through L2, fabric and L1, whatever part of it is used, and pushes others out.
     Do        Let neighbouring lanes read neighbouring addresses: structures of arrays, the index of the lane last in
               the address, rows padded to 128 bytes; stage what must be read across through shared memory.
@@ -38,10 +38,11 @@ def coalescing(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     counted = _counted(kernel)
     if counted is None:
         yield _from_tables(kernel, limits)
-    elif counted.excess < limits["excess"]:
+        return
+    part = counted.excess * counted.sectors / max(sectors_through_l1(kernel, counted.sectors), 1)
+    if part < limits["excess"]:
         yield Clear(kernel_subject(kernel))
     else:
-        part = counted.excess * counted.sectors / sectors_through_l1(kernel, counted.sectors)
         yield _finding(kernel, counted.excess, part, limits, counted.evidence(kernel), _blame(counted), "high")
 
 

@@ -51,6 +51,7 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         counterfactual=f"Were all of it in registers, at most {units.share(bound.fraction)} of its time: "
         f"{bound.because}.",
         fraction=bound.fraction,
+        confidence="medium" if profiled.value_of(kernel, "l1_fill") is None else "high",
         evidence=[
             *(profiled.evidence(kernel, name) for name in _NEEDS),
             Evidence("local part", part, "share", "local sectors / max(local + global sectors, bytes from L2 / 32)"),
