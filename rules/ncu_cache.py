@@ -12,7 +12,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost
+from diag.rules.traffic import cost_beside_instructions
 
 _FOOTPRINT_UNKNOWN = (
     "nothing bounds what the kernel can read: neither profiler__replayer_bytes_mem_accessible.avg (ncu --replay-mode "
@@ -56,7 +56,7 @@ def l1_hit_rate(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         yield Clear(kernel_subject(kernel))
         return
     part = 1 - 1 / refetch
-    bound = cost(kernel, part, limits["limit"], units_at=("l2_throughput",), wait="l1_wait")
+    bound = cost_beside_instructions(kernel, part, limits["limit"], units_at=("l2_throughput",), wait="l1_wait")
     yield profiled.finding(
         kernel,
         title=f"Each SM fetches what {kernel.launch.short_name} reads {refetch:.1f} times from L2",
@@ -96,7 +96,8 @@ def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               and written; fires at `excess`. A kernel that streams has an L2 hit rate near 0 and neither: it is clear.
               What is read twice of a footprint far below the allocation stays unseen: compare the bytes with the sizes
               of the inputs. At most the excess part of the time can be won above `limit` of the peak, else that part
-              of the larger of how busy device memory is and how long warps wait.
+              of the larger of how busy device memory is and how long warps wait; and no more than the SMs leave of
+              theirs.
     Matters   Device memory is the slowest part on the device: a kernel at its limit takes as long as its bytes do.
     Do        Read again: order the blocks so that neighbours in time share data (swizzled tile order), work on parts
               that fit into L2, pin what is hot (access policy window), fuse with the kernel that made the data. Came
@@ -116,7 +117,7 @@ def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     if why is None or part < limits["excess"]:
         yield CannotTell(kernel_subject(kernel), _unbounded(kernel))
         return
-    bound = cost(kernel, part, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
+    bound = cost_beside_instructions(kernel, part, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
     yield profiled.finding(
         kernel,
         title=f"{units.share(known[why] / read)} of what {kernel.launch.short_name} reads from device memory "

@@ -53,3 +53,14 @@ def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequenc
         return Cost(part, "how busy the unit is and how long warps wait for it was not collected, so nothing caps it")
     because = f"the unit that carries it is at {units.share(busy)} of its peak, and warps wait for it during "
     return Cost(part * max(busy, waiting), f"{because}{units.share(waiting)} of their time")
+
+
+def cost_beside_instructions(
+    kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequence[str], wait: str
+) -> Cost:
+    """The same for traffic behind the L1 caches: whatever becomes of it, the SMs execute the same instructions."""
+    bound = cost(kernel, part, limit, units_at=units_at, wait=wait)
+    busy = min((profiled.value_of(kernel, "sm_throughput") or 0.0) / 100, 1.0)
+    if bound.fraction <= 1 - busy:
+        return bound
+    return Cost(1 - busy, f"the SMs are at {units.share(busy)} of their peak with instructions that stay the same")

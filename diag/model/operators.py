@@ -116,22 +116,43 @@ def _mv(args: Arguments) -> Model | None:
 # ---- attention -----------------------------------------------------------------------------------------------------
 
 
-def _attention(causal_at: int, *, heads_first: bool) -> Callable[[Arguments], Model | None]:
+def _attention(causal_at: int, *, heads_first: bool = True) -> Callable[[Arguments], Model | None]:
     """Q·Kᵀ and P·V; the softmax between them is left out: it is O(S²) where they are O(S²·D)."""
 
     def model(args: Arguments) -> Model | None:
-        q, k, v = args.shape(0), args.shape(1), args.shape(2)
-        causal = args.value(causal_at)
-        if not len(q) == len(k) == len(v) == 4 or causal not in ("True", "False"):
+        q, v, pairs = args.shape(0), args.shape(2), _visible_pairs(args, 0, causal_at, heads_first=heads_first)
+        if pairs is None:
             return None
-        batch, heads, queries, keys = (q[0], q[1], q[2], k[2]) if heads_first else (q[0], q[2], q[1], k[1])
-        if causal == "True" and queries != keys:  # libraries differ on which corner the mask starts from
-            return None
-        visible = queries * (queries + 1) // 2 if causal == "True" else queries * keys
-        flops = 2 * batch * heads * visible * (q[3] + v[3])
-        return Model("attention", flops, (0, 1, 2), (*q[:3], v[3]), "2 × visible pairs × (D of QK + D of V)")
+        formula = "2 × visible pairs × (D of QK + D of V)"
+        return Model("attention", 2 * pairs * (q[3] + v[3]), (0, 1, 2), (*q[:3], v[3]), formula)
 
     return model
+
+
+def _attention_backward(causal_at: int, output_at: int) -> Callable[[Arguments], Model | None]:
+    """grad of output, Q, K, V, ...: Q·Kᵀ once more, and the gradients of P, V, Q and K."""
+
+    def model(args: Arguments) -> Model | None:
+        q, k, v, pairs = args.shape(1), args.shape(2), args.shape(3), _visible_pairs(args, 1, causal_at)
+        if pairs is None:
+            return None
+        flops, written = 2 * pairs * (3 * q[3] + 2 * v[3]), (prod(q) + prod(k) + prod(v),)
+        formula = "2 × visible pairs × (3 × D of QK + 2 × D of V)"
+        return Model("attention", flops, (0, 1, 2, 3, output_at), written, formula, 1)
+
+    return model
+
+
+def _visible_pairs(args: Arguments, first: int, causal_at: int, *, heads_first: bool = True) -> int | None:
+    """Queries times the keys that each sees, of all heads; Q, K and V stand at `first` and after."""
+    q, k, v = (args.shape(first + at) for at in range(3))
+    causal = args.value(causal_at)
+    if not len(q) == len(k) == len(v) == 4 or causal not in ("True", "False"):
+        return None
+    batch, heads, queries, keys = (q[0], q[1], q[2], k[2]) if heads_first else (q[0], q[2], q[1], k[1])
+    if causal == "True" and queries != keys:  # libraries differ on which corner the mask starts from
+        return None
+    return batch * heads * (queries * (queries + 1) // 2 if causal == "True" else queries * keys)
 
 
 # ---- norms, elementwise, reductions --------------------------------------------------------------------------------
@@ -228,11 +249,14 @@ _MODELS: Mapping[str, Callable[[Arguments], Model | None]] = {
     "aten::cudnn_convolution": cudnn_convolution,
     "aten::convolution_backward": convolution_backward,
     "aten::cudnn_convolution_backward": cudnn_convolution_backward,
-    "aten::scaled_dot_product_attention": _attention(5, heads_first=True),
-    "aten::_scaled_dot_product_flash_attention": _attention(4, heads_first=True),
-    "aten::_scaled_dot_product_efficient_attention": _attention(6, heads_first=True),
-    "aten::_scaled_dot_product_cudnn_attention": _attention(6, heads_first=True),
+    "aten::scaled_dot_product_attention": _attention(5),
+    "aten::_scaled_dot_product_flash_attention": _attention(4),
+    "aten::_scaled_dot_product_efficient_attention": _attention(6),
+    "aten::_scaled_dot_product_cudnn_attention": _attention(6),
     "aten::_flash_attention_forward": _attention(8, heads_first=False),
+    "aten::_scaled_dot_product_flash_attention_backward": _attention_backward(11, 4),
+    "aten::_scaled_dot_product_efficient_attention_backward": _attention_backward(11, 5),
+    "aten::_scaled_dot_product_cudnn_attention_backward": _attention_backward(14, 4),
     "aten::native_layer_norm": _norm(7, "mean, variance, scale and shift", 2, 3),
     "aten::rms_norm": _norm(4, "square, sum, scale twice", 2),
     "aten::_fused_rms_norm": _norm(4, "square, sum, scale twice", 2),

@@ -132,6 +132,15 @@ def test_attention_is_two_products_of_the_score_matrix() -> None:
     assert causal.flops == 4 * 8 * (141 * 142 // 2) * 64
 
 
+def test_gradients_of_attention_are_five_products() -> None:
+    """As FlopCounterMode of PyTorch 2.13 has it: 5 · 2 · 16 · 16 · 8 for each of 8 heads."""
+    q: Shape = (2, 4, 16, 8)
+    values = [""] * 10 + ["0.", "False"]
+    found = work("_scaled_dot_product_flash_attention_backward", [q] * 5 + [(2, 4, 16), *[()] * 6], HALF, values)
+    assert found.flops == 5 * 2 * 8 * 16 * 16 * 8
+    assert found.n_bytes == 2 * 8 * 2 * 4 * 16 * 8  # five are read, three written
+
+
 def test_grouped_queries_read_fewer_keys_and_compute_as_much() -> None:
     q, k = (1, 8, 128, 64), (1, 2, 128, 64)
     grouped = work("_scaled_dot_product_flash_attention", [q, k, k], HALF, ["", "", "", "0.", "False"])

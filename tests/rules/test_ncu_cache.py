@@ -79,6 +79,14 @@ def test_an_l2_at_its_limit_sets_the_pace(ask: Ask) -> None:
     assert only_finding(ask("ncu.l1_hit_rate", filling(432, {REACH: GB}, l2=85.0, wait=0.5))).recoverable_ns == 750_000
 
 
+def test_the_instructions_of_the_sms_stay(ask: Ask) -> None:
+    """Of the 375 µs that the bytes could cost, the SMs leave 200."""
+    busy = {REACH: GB, "sm__throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
+    finding = only_finding(ask("ncu.l1_hit_rate", filling(432, busy)))
+    assert finding.recoverable_ns == pytest.approx(200_000, abs=1)
+    assert "the SMs are at 80.0 % of their peak" in finding.counterfactual
+
+
 def test_a_busy_l2_is_enough_where_nobody_waits(ask: Ask) -> None:
     assert only_finding(ask("ncu.l1_hit_rate", filling(432, {REACH: GB}, l2=65.0, wait=0.5))).recoverable_ns == 487_500
 
