@@ -43,6 +43,16 @@ def recoverable_ns(kernel: ProfiledKernel, fraction: float) -> int | None:
     return int(min(max(fraction, 0.0) * total, most))
 
 
+def busiest(kernel: ProfiledKernel) -> float:
+    """How much of its peak the busier side of the device reaches, as a share; 0 where neither is known."""
+    return max(value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
+
+
+def headroom(kernel: ProfiledKernel) -> float:
+    """What that side leaves of the time: the same work takes no less than the rest, however well it is spread."""
+    return 1 - min(busiest(kernel), 1.0)
+
+
 def finding(
     kernel: ProfiledKernel,
     *,

@@ -26,6 +26,7 @@ KERNEL_CAUSES = (
     "ncu.remote_memory",
     "ncu.fp64",
     "ncu.tensor_cores",
+    "ncu.occupancy",
     "ncu.stalls",
 )
 """Why a profiled kernel stays below its roofs, where that one is known."""
@@ -46,6 +47,7 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
     "graph.coverage": ("launch.bound",),
     "ncu.speed_of_light": KERNEL_CAUSES,
     "ncu.roofline": KERNEL_CAUSES,
+    "ncu.issue_slots": KERNEL_CAUSES,
     "host.os_calls": ("host.locks", "host.gil"),
 }
 """Rules that name a cause of what another one finds: a verdict names the cause."""
