@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from diag.model.roofline import Bound
@@ -239,6 +241,19 @@ class Report:
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace
     changed_thresholds: Sequence[ChangedThreshold] = ()
+
+    @cached_property
+    def short_names(self) -> Mapping[str, str]:
+        """Of profiled kernels, by their names."""
+        return {row.name: row.short_name for row in reversed(self.launches)}
+
+    @cached_property
+    def configurations(self) -> Mapping[str, Set[str]]:
+        """With which each kernel was profiled, by its name."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for row in self.launches:
+            found[row.name].add(row.configuration)
+        return found
 
     @property
     def tells_something(self) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 
@@ -123,13 +124,15 @@ def _binds(tree: Tree) -> int:
 # ---- values -------------------------------------------------------------------------------------------------------
 
 
-def names_in(tree: Tree) -> Iterator[str]:
+@lru_cache(1 << 12)
+def names_in(tree: Tree) -> tuple[str, ...]:
+    """Metrics and quantities that a formula reads, each once."""
     match tree:
         case Name(name):
-            yield name
+            return (name,)
         case Operation(_, left, right):
-            yield from names_in(left)
-            yield from names_in(right)
+            return tuple(dict.fromkeys(names_in(left) + names_in(right)))
+    return ()
 
 
 class DividedByZero(Exception):

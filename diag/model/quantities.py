@@ -7,12 +7,11 @@ one may be for a range of compute capabilities only. `@name` in a formula stands
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, TypeGuard
 
@@ -21,6 +20,10 @@ from diag.model.hardware import ComputeCapability
 
 Metrics = Mapping[str, Any]
 """Values by the names that ncu gives metrics; what is no number counts as not there."""
+
+TOO_MUCH = 1 << 63
+
+MOST_REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,12 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
     Measured(value=2400000.0, unit='ns', formula='gpu__time_duration.sum', metrics=('gpu__time_duration.sum',))
     """
     quantity = quantities()[name]
-    tree = _chosen(quantity, metrics, capability)
+    measured = frozenset(metric for metric in _mentioned(name) if is_number(metrics.get(metric)))
+    tree = _chosen(name, measured, capability)
     if tree is None:
         return Missing(name, (), quantity.section)
-    used = tuple(dict.fromkeys(names_in(tree)))
-    if missing := tuple(metric for metric in used if not is_number(metrics.get(metric))):
+    used = names_in(tree)
+    if missing := tuple(metric for metric in used if metric not in measured):
         is_empty = all(metric in metrics for metric in missing)
         return Missing(name, missing, quantity.section, is_empty=is_empty)
     try:
@@ -127,28 +131,45 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
         return Missing(name, (), quantity.section, zero=error.denominator)
 
 
-def _chosen(quantity: Quantity, metrics: Metrics, capability: ComputeCapability | None) -> Tree | None:
-    """The first formula whose metrics are all there, over metrics alone; without such, the first that applies."""
-    trees = [_over_metrics(f.tree, metrics, capability) for f in quantity.formulas if f.holds_for(capability)]
+@cache
+def _mentioned(name: str) -> frozenset[str]:
+    """All metrics that any formula of the quantity reads, or of those that it refers to."""
+    names = {each for formula in quantities()[name].formulas for each in names_in(formula.tree)}
+    others = {each for each in names if each.startswith("@")}
+    return frozenset(names - others).union(*(_mentioned(other[1:]) for other in others))
+
+
+@lru_cache(MOST_REMEMBERED)
+def _chosen(name: str, measured: frozenset[str], capability: ComputeCapability | None) -> Tree | None:
+    """The first formula whose metrics are all `measured`, over metrics alone; without such, the first that applies.
+
+    Launches of one report have the same metrics, and a report may hold a hundred thousand: what was found is kept.
+    """
+    formulas = [formula for formula in quantities()[name].formulas if formula.holds_for(capability)]
+    trees = [_over_metrics(formula.tree, measured, capability) for formula in formulas]
     known = [tree for tree in trees if tree is not None]
-    whole = (tree for tree in known if all(is_number(metrics.get(metric)) for metric in names_in(tree)))
+    whole = (tree for tree in known if measured.issuperset(names_in(tree)))
     return next(whole, known[0] if known else None)
 
 
-def _over_metrics(tree: Tree, metrics: Metrics, capability: ComputeCapability | None) -> Tree | None:
+def _over_metrics(tree: Tree, measured: frozenset[str], capability: ComputeCapability | None) -> Tree | None:
     """The formula with that of each quantity in the place of its `@name`; None where one has none."""
     match tree:
         case Name(name) if name.startswith("@"):
-            return _chosen(quantities()[name[1:]], metrics, capability)
+            other = name[1:]
+            return _chosen(other, measured & _mentioned(other), capability)
         case Operation(sign, left, right):
-            before, after = (_over_metrics(side, metrics, capability) for side in (left, right))
+            before, after = (_over_metrics(side, measured, capability) for side in (left, right))
             return None if before is None or after is None else Operation(sign, before, after)
     return tree
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a metric has a value: not a text, and not what a division by zero gives."""
-    return isinstance(value, int | float) and math.isfinite(value)
+    """Whether a metric has a value: not a text, not what a division by zero gives, and not less than nothing.
+
+    Nor 2^63 or more, for a counter that ran below zero reads as a number near 2^64.
+    """
+    return isinstance(value, int | float) and 0 <= value < TOO_MUCH
 
 
 # ---- the data files ------------------------------------------------------------------------------------------------

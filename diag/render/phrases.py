@@ -305,13 +305,13 @@ def subject(report: Report, about: Subject) -> str:
 
 def profiled_kernel(report: Report, about: Subject) -> str:
     """A kernel that Nsight Compute measured, with its grid and block where it was measured in several."""
-    name = next((row.short_name for row in report.launches if row.name == about.kernel), about.kernel or "")
+    name = report.short_names.get(about.kernel or "", about.kernel or "")
     return " ".join(filter(None, (name, _configuration(report, about))))
 
 
 def _configuration(report: Report, about: Subject) -> str:
     """Grid and block of a profiled kernel, where it was measured with several."""
-    measured = {row.configuration for row in report.launches if row.name == about.kernel}
+    measured = report.configurations.get(about.kernel or "", ())
     return about.configuration or "" if len(measured) > 1 else ""
 
 

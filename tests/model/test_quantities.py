@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,15 +19,22 @@ def test_every_formula_of_the_data_files_can_be_read_and_has_a_known_unit() -> N
 
 
 @pytest.fixture
-def defined(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Puts quantities in the place of those of the data files; each given by its formulas."""
 
     def define(**formulas: list[Any]) -> None:
         entry = {"unit": "count", "means": "m", "section": "S", "source": "s"}
         made = {name: q._quantity(name, {**entry, "formulas": each}) for name, each in formulas.items()}
         monkeypatch.setattr(q, "quantities", lambda: made)
+        _forget()
 
-    return define
+    yield define
+    _forget()
+
+
+def _forget() -> None:
+    q._mentioned.cache_clear()
+    q._chosen.cache_clear()
 
 
 def test_a_quantity_is_spelt_out_in_metrics(defined: Callable[..., None]) -> None:
@@ -62,3 +69,18 @@ def test_a_metric_without_a_number_is_told_apart_from_one_that_was_not_collected
     found = q.measure("rate", {"a": None, "b": float("nan")})
     assert isinstance(found, q.Missing)
     assert found.because == "a, b were not measured: the report holds no number"
+
+
+@pytest.mark.parametrize("impossible", [-1, -1e30, float("inf"), float("-inf"), 2**64 - 7])
+def test_a_counter_below_nothing_is_no_number(impossible: float, defined: Callable[..., None]) -> None:
+    """Also one that ran below zero and is read as unsigned."""
+    defined(rate=["a"])
+    found = q.measure("rate", {"a": impossible})
+    assert isinstance(found, q.Missing)
+    assert found.is_empty
+
+
+def test_metrics_of_the_next_launch_choose_anew(defined: Callable[..., None]) -> None:
+    defined(rate=["@work / a"], work=["b", "c"])
+    found = [q.measure("rate", metrics) for metrics in ({"a": 2, "b": 8}, {"a": 2, "c": 6}, {"a": 4, "b": 8})]
+    assert [each.value for each in found if isinstance(each, q.Measured)] == [4, 3, 2]
