@@ -63,6 +63,11 @@ class ProfiledKernel:
         """Of `launch`, by the names that ncu gives them, in base units."""
         return metrics_of(self.case, self.launch.id)
 
+    @property
+    def run(self) -> Place | None:
+        """Its place in a timeline that has enough operations for shares; otherwise the profile speaks for itself."""
+        return self.place if self.place is not None and self.place.device.has_shares else None
+
     def one_by_one(self) -> Iterator[ProfiledKernel]:
         """Each of its launches as a kernel of its own, which only its own metrics speak for."""
         for launch in self.launches:

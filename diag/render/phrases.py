@@ -256,7 +256,13 @@ def _elsewhere(report: Report, finding: Finding) -> str:
 
 
 def overlap(report: Report, finding: Finding) -> str | None:
-    ids = report.overlaps.get(finding.id)
+    """Others on the same time. That several speak of one kernel need not be said: each names it."""
+    others = {other.id: other for other in report.findings}
+    ids = [
+        each
+        for each in report.overlaps.get(finding.id, ())
+        if each not in others or not others[each].subject.same_kernel(finding.subject)
+    ]
     return f"Partly the same time as {some(ids)}: do not add them up." if ids else None
 
 
