@@ -112,19 +112,31 @@ def _ranges(traces: Sequence[Trace]) -> list[RangeRow]:
 
 
 def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
-    """For each finding those others that speak of the same time of the same device; their gains do not add."""
-    by_device: defaultdict[tuple[int, int | None, int | None], list[Finding]] = defaultdict(list)
+    """For each finding those others that speak of the same time of the same device; their gains do not add.
+
+    Without a timeline, those on the same profiled kernel do, of which a report may have thousands.
+    """
+    with_time, on_kernel = defaultdict(list), defaultdict(list)
     for finding in findings:
-        by_device[_device_of(finding)].append(finding)
-    return {a.id: [b.id for b in by_device[_device_of(a)] if b is not a and _overlap(a, b)] for a in findings}
-
-
-def _overlap(a: Finding, b: Finding) -> bool:
-    return bool(a.extent & b.extent) or a.subject.same_kernel(b.subject)
+        if finding.extent:
+            with_time[_device_of(finding)].append(finding)
+        if finding.subject.configuration is not None:
+            on_kernel[_profiled_kernel_of(finding)].append(finding)
+    order = {finding.id: at for at, finding in enumerate(findings)}
+    overlaps = {}
+    for a in findings:
+        same_time = [b.id for b in with_time[_device_of(a)] if a.extent & b.extent] if a.extent else []
+        same_kernel = [b.id for b in on_kernel[_profiled_kernel_of(a)] if a.subject.configuration is not None]
+        overlaps[a.id] = sorted({*same_time, *same_kernel} - {a.id}, key=order.__getitem__)
+    return overlaps
 
 
 def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
     return finding.subject.source, finding.subject.process, finding.subject.device
+
+
+def _profiled_kernel_of(finding: Finding) -> tuple[object, ...]:
+    return *_device_of(finding), finding.subject.kernel, finding.subject.configuration
 
 
 # ---- scope ---------------------------------------------------------------------------------------------------------
@@ -135,6 +147,12 @@ def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
     traces = traces_of(case)
     for trace in traces:
         trace.scope, trace.range_name = _scope(trace, options), options.range_name
+    if not traces and (options.window or options.range_name):
+        option = "--window" if options.window else "--range"
+        raise UsageError(
+            f"{option} takes a part of a timeline; these inputs have none, for they hold launches measured one by one. "
+            "Leave it out, or add the report of Nsight Systems on the same program."
+        )
     if traces and all(trace.scope is not None and not trace.scope for trace in traces):
         raise UsageError(_matches_nothing(traces, options))
     return traces

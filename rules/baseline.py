@@ -163,6 +163,9 @@ def standing(now: Remembered, worst: Remembered, then: Remembered | None, margin
     # A fact that is no fault gets neither worse nor better: a hot kernel's share rises when all else gets faster.
     if now.is_fact or now.share is None:
         return "known"
+    # Nor does what one report sees as a share of the run, and another of the kernels that were profiled.
+    if then.share is None or then.share_of != now.share_of:
+        return "known"
     if min(_rises(then, now)) > margin:
         return "worse"
     return "better" if max(_rises(then, worst)) < -margin else "known"
@@ -201,13 +204,13 @@ def _gone(known: Remembered, report: Document) -> Gone:
     looked = any(answer.rule == rule and answer.subject.device in (device, None) for answer in answers)
     could_not = any(answer.rule == rule for answer in report.cannot_tell)
     return Gone(
-        rule,
-        known.title,
-        known.severity,
-        device,
-        name or None,
-        known.share,
-        known.share_of,
+        rule=rule,
+        title=known.title,
+        severity=known.severity,
+        device=device,
+        name=name or None,
+        share=known.share,
+        share_of=known.share_of,
         is_judged=looked or not could_not,
     )
 

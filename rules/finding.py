@@ -10,8 +10,8 @@ from typing import Literal
 from diag.timeline.intervals import Intervals
 
 Severity = Literal["info", "warning", "critical"]
-Confidence = Literal["high", "medium", "low"]
 ShareOf = Literal["window", "profiled_kernel_time"]
+Confidence = Literal["high", "medium", "low"]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")

@@ -68,7 +68,7 @@ def _in_folder(folder: Path, note: Progress) -> list[Input]:
         raise NothingToRead(f"{folder} is a folder without anything to read{cases}.{passed} diag reads: {READABLE}.")
     passed_over = {
         "already exported report": twins["nsys-report"],
-        "page of a report": twins["ncu-csv"] + twins["ncu-text"],
+        "printed page": twins["ncu-csv"] + twins["ncu-text"],
         "diag case": n_cases,
         "other file": others.total(),
     }

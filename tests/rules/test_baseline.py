@@ -140,6 +140,23 @@ def test_of_equal_findings_the_worst_stands_for_all() -> None:
     assert standings(reported(*fewer), reported(*ranks)) == ["better", "better"]
 
 
+def test_a_share_of_the_run_is_not_compared_with_one_of_the_kernels_that_were_profiled() -> None:
+    of_window, of_profile = finding(share=0.01), finding(share=0.5, whole_ns=100 * MS)
+    assert standings(reported(of_profile), reported(of_window)) == ["known"]
+    assert standings(reported(of_window), reported(of_profile)) == ["known"]
+
+
+def test_a_share_that_was_not_known_then_has_not_risen() -> None:
+    assert standings(reported(finding(share=0.5)), reported(finding(share=None))) == ["known"]
+
+
+def test_shares_of_profiled_kernels_are_told_as_such() -> None:
+    now, then = finding(share=0.5, whole_ns=100 * MS), finding(share=0.1, whole_ns=100 * MS)
+    report = reported(now)
+    report = replace(report, baseline=baseline.compare(report, baseline.of_report(reported(then)), "main.json"))
+    assert "10.0 % of the kernel time that was profiled then, 50.0 % now" in " ".join(render_text(report).split())
+
+
 def test_what_the_baseline_alone_has_is_gone_unless_nobody_looked() -> None:
     then = reported(finding(subject=EARLIER), finding("transfer.bound", subject=EARLIER), finding("launch.bound"))
     here = Subject(source=1, process=2, device=0)

@@ -85,4 +85,4 @@ def test_what_was_printed_of_a_report_beside_it_counts_once(tmp_path: Path) -> N
     NcuReport.of({}).write(tmp_path / "a.ncu-rep")
     said: list[str] = []
     assert [item.path.name for item in find_inputs([tmp_path], said.append)] == ["a.ncu-rep", "other.txt"]
-    assert "passing over 1 page of a report." in said[-1]
+    assert "passing over 1 printed page." in said[-1]
