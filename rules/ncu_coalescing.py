@@ -154,13 +154,14 @@ def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
         for kind in kinds
         if (used := profiled.value_of(kernel, f"{kind}_bytes_used_at_most")) is not None
     }
-    if excess and max(excess.values()) >= limits["excess"]:
+    part = max(excess.values(), default=0.0) * _part_of_loads_and_stores(kernel)
+    if excess and part >= limits["excess"]:
         worst = max(excess, key=lambda kind: excess[kind])
         evidence = profiled.known(
             kernel, f"{worst}_bytes_used_at_most", f"{worst}_sectors_per_request", "bytes_per_lane"
         )
         of_them = f" They are those of its {worst}s."
-        return _finding(kernel, excess[worst], excess[worst], limits, evidence, of_them, "medium")
+        return _finding(kernel, excess[worst], part, limits, evidence, of_them, "medium")
     if excess.keys() == set(kinds) and all(_is_well_used(kernel, kind, limits) for kind in kinds):
         return Clear(kernel_subject(kernel))
     because = together([found for need in _NEEDS if isinstance(found := kernel.quantity(need), Missing)])
@@ -168,6 +169,12 @@ def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
 
 
 _NEEDS = ("global_sectors", "ideal_global_sectors")
+
+
+def _part_of_loads_and_stores(kernel: ProfiledKernel) -> float:
+    """Of all sectors that L1 caches handle; 1 where they were not counted."""
+    sectors = profiled.value_of(kernel, "local_and_global_sectors")
+    return sectors / max(sectors_through_l1(kernel, sectors), 1) if sectors else 1.0
 
 
 def _is_well_used(kernel: ProfiledKernel, kind: str, limits: Limits) -> bool:

@@ -156,6 +156,16 @@ def test_few_sectors_may_be_too_many_for_few_lanes(ask: Ask) -> None:
         assert answer.because == f"{SECTORS}, {IDEAL} were not collected (ncu --section SourceCounters)"
 
 
+def test_tables_tell_of_loads_and_stores_only(ask: Ask) -> None:
+    """32 sectors per request of 4 bytes a lane, but a hundred times as much comes by as copies."""
+    report = per_request(32.0, 4.0)
+    local = {f"l1tex__t_sectors_pipe_lsu_mem_local_op_{kind}.sum": 0 for kind in ("ld", "st")}
+    sectors = sum(float(report.launches[0].metrics[each.format("sectors")]) for each in (LOADS, STORES))
+    copied = {"l1tex__m_xbar2l1tex_read_bytes.sum": 3_200 * sectors}
+    (answer,) = ask("ncu.coalescing", NcuReport.of({**report.launches[0].metrics, **local, **copied}))
+    assert isinstance(answer, CannotTell)
+
+
 def test_a_direction_without_accesses_is_not_missing(ask: Ask) -> None:
     assert isinstance(ask("ncu.coalescing", per_request(4.0, 0.0))[0], Clear)
 
