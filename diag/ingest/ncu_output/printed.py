@@ -100,7 +100,7 @@ class Records:
         self.is_summary = self.is_without_device = self.is_details = False
 
     def record(self, printed: Printed) -> LaunchRecord:
-        metrics = self._metrics(printed.figures)
+        metrics = _without_unmeasured(self._metrics(printed.figures))
         identity = printed.identity
         values = {name: metric.value for name, metric in metrics.items()}
         device = identity.device if identity.device is not None else integer(values.get("launch__device_id"))
@@ -163,6 +163,17 @@ class Records:
                 pid=identity.pid,
             )
         return self._devices.get(key)
+
+
+def _without_unmeasured(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
+    """A launch that takes no time was not measured: for what has no number, ncu 2022.3 prints 0 on the raw page."""
+    duration = metrics.get("gpu__time_duration.sum")
+    if duration is None or duration.value != 0:
+        return metrics
+    return {
+        name: metric._replace(value=None) if metric.value == 0 and not name.startswith(ATTRIBUTE) else metric
+        for name, metric in metrics.items()
+    }
 
 
 def _capability(attributes: Mapping[str, Value]) -> tuple[int, int] | None:

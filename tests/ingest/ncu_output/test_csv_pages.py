@@ -216,6 +216,14 @@ def test_what_was_not_collected_is_not_there(tmp_path: Path) -> None:
     assert "ncu had no value for l2__throughput.avg." in told(content, tmp_path)
 
 
+def test_zeros_of_a_launch_that_takes_no_time_are_no_figures(tmp_path: Path) -> None:
+    """ncu 2022.3 prints so on the raw page what the report has no number for."""
+    (launch,) = launches(raw(row(*identity(), "0.000000", "0.000000")), tmp_path)
+    assert values(launch) == {"gpu__time_duration.sum": None, "dram__bytes.sum": None}
+    (launch,) = launches(raw(row(*identity(), "1,127,392", "0.000000")), tmp_path)
+    assert values(launch) == {"gpu__time_duration.sum": 1_127_392, "dram__bytes.sum": 0}
+
+
 def test_labels_that_are_not_known_are_kept_and_told(tmp_path: Path) -> None:
     content = details(figure("Wonder of Tomorrow", "%", "12.50", section="Tomorrow"))
     (launch,) = launches(content, tmp_path)
