@@ -210,8 +210,8 @@ def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
 def kernel_subject(kernel: ProfiledKernel) -> Subject:
     """The kernel on its device in the timeline where it has a place in one, else as it was profiled."""
     launch = kernel.launch
-    if kernel.place is not None:
-        return replace(subject_of(kernel.place.device, kernel=launch.name), configuration=kernel.configuration)
+    if kernel.run is not None:
+        return replace(subject_of(kernel.run.device, kernel=launch.name), configuration=kernel.configuration)
     return Subject(
         source=launch.source_id,
         process=launch.pid,

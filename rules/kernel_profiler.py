@@ -19,8 +19,8 @@ def command(device: DeviceTimeline, short_name: str) -> str:
     if is_amd(device):
         return f"rocprof-compute profile -n hot -k {_longest_word(short_name)} -- YOUR COMMAND"
     if short_name.startswith(LOST_NAME):
-        return "ncu --set full --launch-count 5 YOUR COMMAND"
-    return f"ncu --set full --kernel-name regex:{_regex_for(short_name)} --launch-count 5 YOUR COMMAND"
+        return "ncu --set full --launch-count 5 -o kernels YOUR COMMAND"
+    return f"ncu --set full --kernel-name regex:{_regex_for(short_name)} --launch-count 5 -o kernels YOUR COMMAND"
 
 
 def _regex_for(short_name: str) -> str:

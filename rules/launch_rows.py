@@ -9,10 +9,11 @@ from typing import Any
 
 from diag.launches.kernel import Place, ProfiledKernel
 from diag.launches.occupancy import Untold, occupancy_of
+from diag.launches.stalls import stalls_of
 from diag.model.quantities import Measured
 from diag.model.roofline import Ladder
 from diag.rules import profiled
-from diag.rules.report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, VendorRule
+from diag.rules.launch_report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, StallRow, VendorRule
 from diag.rules.rooflines import roofline_row
 from diag.store.case import Case
 
@@ -81,6 +82,7 @@ def _row(
         bound=roofline.bound if roofline else None,
         roofline=roofline,
         occupancy=_occupancy(kernel),
+        stalls=[StallRow(s.stall_class.key, s.reason, s.share, s.share_of) for s in stalls_of(kernel)],
         vendor_rules=[VendorRule(**rule) for rule in rules],
         timeline=None if place is None else _in_timeline(place),
     )

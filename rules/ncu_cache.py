@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
+from diag.model.quantities import Missing, quantities
 from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost
+from diag.rules.traffic import cost_beside_instructions
 
 _FOOTPRINT_UNKNOWN = (
     "nothing bounds what the kernel can read: neither profiler__replayer_bytes_mem_accessible.avg (ncu --replay-mode "
@@ -55,7 +56,7 @@ def l1_hit_rate(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         yield Clear(kernel_subject(kernel))
         return
     part = 1 - 1 / refetch
-    bound = cost(kernel, part, limits["limit"], units_at=("l2_throughput",), wait="l1_wait")
+    bound = cost_beside_instructions(kernel, part, limits["limit"], units_at=("l2_throughput",), wait="l1_wait")
     yield profiled.finding(
         kernel,
         title=f"Each SM fetches what {kernel.launch.short_name} reads {refetch:.1f} times from L2",
@@ -82,60 +83,95 @@ def l1_hit_rate(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     )
 
 
-@kernel_rule("ncu.dram_traffic", needs=("dram_throughput", "dram_read", "l2_misses_of_reads"))
+@kernel_rule("ncu.dram_traffic", needs=("dram_throughput", "dram_read", "dram_written"))
 def dram_traffic(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     """Device memory that is read more than once, or that nobody asked for.
 
     Asks      Does a kernel that is limited by device memory read more from it than it must?
     Decides   Only above `busy` of the peak of device memory: below, its traffic sets no pace. Two bounds prove excess:
               bytes read beyond all that the kernel can reach (what was allocated) were read before; bytes read beyond
-              those that SMs asked the L2 for and missed came along with others, since L2 fetches 64 bytes where 32 are
-              wanted. excess is the larger part; fires at `excess`. A kernel that streams has an L2 hit rate near 0 and
-              neither: it is clear. What is read twice of a footprint far below the allocation stays unseen: compare the
-              bytes with the sizes of the inputs. At most the excess part of the time can be won above `limit` of the
-              peak, else that part of the larger of how busy device memory is and how long warps wait.
+              those that SMs asked the L2 for and missed, with loads, reductions or atomics, came along with others,
+              since L2 fetches 64 bytes where 32 are wanted. Stores of parts of sectors make L2 read the rest, too:
+              where what is stored could be it, confidence is low. excess is the larger part of all bytes that are read
+              and written; fires at `excess`. A kernel that streams has an L2 hit rate near 0 and neither: it is clear.
+              What is read twice of a footprint far below the allocation stays unseen: compare the bytes with the sizes
+              of the inputs. At most the excess part of the time can be won above `limit` of the peak, else that part
+              of the larger of how busy device memory is and how long warps wait; and no more than the SMs leave of
+              theirs.
     Matters   Device memory is the slowest part on the device: a kernel at its limit takes as long as its bytes do.
     Do        Read again: order the blocks so that neighbours in time share data (swizzled tile order), work on parts
               that fit into L2, pin what is hot (access policy window), fuse with the kernel that made the data. Came
               along: read whole 64-byte halves of lines, or lower cudaLimitMaxL2FetchGranularity to 32.
     Refute    The inputs are as large as what was read.
     """
-    read, footprint = kernel.value("dram_read"), profiled.value_of(kernel, "accessible_memory")
-    again = max(1 - footprint / read, 0.0) if read and footprint is not None else 0.0
-    along = max(1 - kernel.value("l2_misses_of_reads") / read, 0.0) if read else 0.0
-    excess = max(again, along)
-    if kernel.value("dram_throughput") < 100 * limits["busy"] or (footprint is not None and excess < limits["excess"]):
+    read, moved = kernel.value("dram_read"), kernel.value("dram_read") + kernel.value("dram_written")
+    excess = {why: _beyond(kernel, bound) for why, bound in _BOUNDS.items()}
+    known = {why: n_bytes for why, n_bytes in excess.items() if n_bytes is not None}
+    why = max(known, key=lambda each: known[each], default=None)
+    part = known[why] / moved if why and moved else 0.0
+    if kernel.value("dram_throughput") < 100 * limits["busy"] or (
+        part < limits["excess"] and len(known) == len(excess)
+    ):
         yield Clear(kernel_subject(kernel))
         return
-    if excess < limits["excess"]:
-        yield CannotTell(kernel_subject(kernel), _REACH_UNKNOWN)
+    if why is None or part < limits["excess"]:
+        yield CannotTell(kernel_subject(kernel), _unbounded(kernel))
         return
-    was = "was read before" if again >= along else "came along with what was asked for"
-    bound = cost(kernel, excess, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
+    bound = cost_beside_instructions(kernel, part, limits["limit"], units_at=("dram_throughput",), wait="l1_wait")
     yield profiled.finding(
         kernel,
-        title=f"{units.share(excess)} of what {kernel.launch.short_name} reads from device memory {was}",
-        claim=f"It reads {units.size(read)} from device memory, which is at {kernel.value('dram_throughput'):.1f} % of "
-        f"its peak. Of that, {units.share(again)} at least was read before, and {units.share(along)} is more than SMs "
-        "asked for and L2 missed.",
+        title=f"{units.share(known[why] / read)} of what {kernel.launch.short_name} reads from device memory "
+        f"{_SAYS[why]}",
+        claim=f"It reads {units.size(read)} from device memory and writes {units.size(moved - read)}; device memory is "
+        f"at {kernel.value('dram_throughput'):.1f} % of its peak. At least {units.size(known[why])} of that "
+        f"{_SAYS[why]}.",
         counterfactual=f"Without it, at most {units.share(bound.fraction)} of its time: {bound.because}.",
         fraction=bound.fraction,
-        confidence="high" if again >= along else "medium",
+        confidence=_confidence(kernel, why, known[why]),
         evidence=[
-            *(profiled.evidence(kernel, name) for name in ("dram_read", "dram_throughput")),
-            *profiled.known(kernel, "accessible_memory"),
-            Evidence("read before, at least", again, "share", "1 - memory within reach / bytes read"),
-            profiled.evidence(kernel, "l2_misses_of_reads"),
-            Evidence("came along", along, "share", "1 - bytes that missed L2 / bytes read"),
-            *profiled.known(kernel, "l2_hit_rate", "far_l2", "l1_wait"),
+            *(profiled.evidence(kernel, name) for name in ("dram_read", "dram_written", "dram_throughput")),
+            *profiled.known(kernel, *_BOUNDS.values()),
+            *_parts(known, moved),
+            *profiled.known(kernel, "l2_written", "l2_hit_rate", "far_l2", "l1_wait"),
         ],
         refute="The inputs of the kernel are as large as what it reads.",
-        steps=[_AGAIN if again >= along else _ALONG, "ncu --section MemoryWorkloadAnalysis_Tables after the change."],
+        steps=[_STEPS[why], "ncu --section MemoryWorkloadAnalysis_Tables after the change."],
     )
 
 
-_AGAIN = "Order blocks so that those that run together share their inputs, in parts that fit into the L2 cache."
-_ALONG = "Read both sectors of a 64-byte half line, or cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 32)."
+_BOUNDS = {"again": "accessible_memory", "along": "l2_misses_of_reads"}
+_SAYS = {"again": "was read before", "along": "came along with what was asked for"}
+_STEPS = {
+    "again": "Order blocks so that those that run together share their inputs, in parts that fit into the L2 cache.",
+    "along": "Read both sectors of a 64-byte half line, or cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 32).",
+}
+
+
+def _beyond(kernel: ProfiledKernel, bound: str) -> float | None:
+    """Bytes read beyond a bound of what must be; None where the bound is not known."""
+    at_most = profiled.value_of(kernel, bound)
+    return None if at_most is None else max(kernel.value("dram_read") - at_most, 0.0)
+
+
+def _parts(known: Mapping[str, float], moved: float) -> Iterator[Evidence]:
+    for why, n_bytes in known.items():
+        formula = f"(bytes read - {quantities()[_BOUNDS[why]].means.lower()}) / (bytes read + written)"
+        yield Evidence(f"{_SAYS[why]}, of all traffic", n_bytes / moved, "share", formula)
+
+
+def _confidence(kernel: ProfiledKernel, why: str, n_bytes: float) -> Confidence:
+    if why == "again":
+        return "high"
+    stored = profiled.value_of(kernel, "l2_written")
+    return "medium" if stored is not None and stored < n_bytes else "low"
+
+
+def _unbounded(kernel: ProfiledKernel) -> str:
+    """What is missing: without the memory within reach nothing bounds what the kernel can read."""
+    if profiled.value_of(kernel, _BOUNDS["again"]) is None:
+        return _REACH_UNKNOWN
+    asked = kernel.quantity(_BOUNDS["along"])
+    return asked.because if isinstance(asked, Missing) else _REACH_UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Confidence, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost, is_none_there
+from diag.rules.traffic import cost, is_none_there, sectors_through_l1
 
 
 @kernel_rule("ncu.coalescing")
@@ -28,6 +28,8 @@ def coalescing(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               than 32 lanes of that width fill are excess. Fewer do not show that all is well, because idle lanes ask
               for nothing; then the rule cannot tell. At most the excess part of the time can be won if a memory unit
               is at `limit` of its peak, else that part of the larger of how busy it is and how long warps wait for it.
+              Where more comes from L2 than all these sectors hold, as with copies of the tensor memory accelerator, the
+              excess is a part of that.
     Matters   A sector moves whole through L2, fabric and L1, whatever part of it is used, and pushes others out.
     Do        Let neighbouring lanes read neighbouring addresses: structures of arrays, the index of the lane last in
               the address, rows padded to 128 bytes; stage what must be read across through shared memory.
@@ -36,10 +38,12 @@ def coalescing(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     counted = _counted(kernel)
     if counted is None:
         yield _from_tables(kernel, limits)
-    elif counted.excess < limits["excess"]:
+        return
+    part = counted.excess * counted.sectors / max(sectors_through_l1(kernel, counted.sectors), 1)
+    if part < limits["excess"]:
         yield Clear(kernel_subject(kernel))
     else:
-        yield _finding(kernel, counted.excess, limits, counted.evidence(kernel), _blame(counted), "high")
+        yield _finding(kernel, counted.excess, part, limits, counted.evidence(kernel), _blame(counted), "high")
 
 
 # ---- counts per instruction ----------------------------------------------------------------------------------------
@@ -150,12 +154,14 @@ def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
         for kind in kinds
         if (used := profiled.value_of(kernel, f"{kind}_bytes_used_at_most")) is not None
     }
-    if excess and max(excess.values()) >= limits["excess"]:
+    part = max(excess.values(), default=0.0) * _part_of_loads_and_stores(kernel)
+    if excess and part >= limits["excess"]:
         worst = max(excess, key=lambda kind: excess[kind])
         evidence = profiled.known(
             kernel, f"{worst}_bytes_used_at_most", f"{worst}_sectors_per_request", "bytes_per_lane"
         )
-        return _finding(kernel, excess[worst], limits, evidence, f" They are those of its {worst}s.", "medium")
+        of_them = f" They are those of its {worst}s."
+        return _finding(kernel, excess[worst], part, limits, evidence, of_them, "medium")
     if excess.keys() == set(kinds) and all(_is_well_used(kernel, kind, limits) for kind in kinds):
         return Clear(kernel_subject(kernel))
     because = together([found for need in _NEEDS if isinstance(found := kernel.quantity(need), Missing)])
@@ -163,6 +169,12 @@ def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
 
 
 _NEEDS = ("global_sectors", "ideal_global_sectors")
+
+
+def _part_of_loads_and_stores(kernel: ProfiledKernel) -> float:
+    """Of all sectors that L1 caches handle; 1 where they were not counted."""
+    sectors = profiled.value_of(kernel, "local_and_global_sectors")
+    return sectors / max(sectors_through_l1(kernel, sectors), 1) if sectors else 1.0
 
 
 def _is_well_used(kernel: ProfiledKernel, kind: str, limits: Limits) -> bool:
@@ -174,12 +186,15 @@ def _is_well_used(kernel: ProfiledKernel, kind: str, limits: Limits) -> bool:
 def _finding(
     kernel: ProfiledKernel,
     excess: float,
+    part_of_traffic: float,
     limits: Limits,
     evidence: Iterable[Evidence],
     blame: str,
     confidence: Confidence,
 ) -> Answer:
-    bound = cost(kernel, excess, limits["limit"], units_at=("l1_throughput", "memory_throughput"), wait="l1_wait")
+    bound = cost(
+        kernel, part_of_traffic, limits["limit"], units_at=("l1_throughput", "memory_throughput"), wait="l1_wait"
+    )
     amount = units.share(excess) if confidence == "high" else f"at least {units.share(excess)}"
     return profiled.finding(
         kernel,
@@ -189,7 +204,7 @@ def _finding(
         counterfactual=f"Without the excess, at most {units.share(bound.fraction)} of its time: {bound.because}.",
         fraction=bound.fraction,
         confidence=confidence,
-        evidence=[*evidence, *profiled.known(kernel, "l1_throughput", "memory_throughput", "l1_wait")],
+        evidence=[*evidence, *profiled.known(kernel, "l1_fill", "l1_throughput", "memory_throughput", "l1_wait")],
         refute="With neighbouring lanes on neighbouring addresses the kernel takes as long.",
         steps=[
             "ncu --section SourceCounters --import-source yes: the lines with most excess sectors.",

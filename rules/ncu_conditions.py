@@ -25,7 +25,7 @@ def conditions(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               flushed before each pass (ncu's default); replay of the application or of a range; a launch shorter than
               20 µs, which does not reach a steady state; a launch without values; warp samples that are missing,
               lost, or fewer than `coverage` of one per SM and interval. Clear when clocks, caches and replay are
-              known and none of it holds. Reports seldom say how caches were controlled: cannot tell then, unless
+              known and none of it holds. Only newer reports keep how ncu was called: without it, cannot tell, unless
               another condition holds.
     Matters   Durations and rates of a locked clock are not those of the run, hit rates of flushed caches are not
               those after the kernel before. Shares of peaks hold at any clock, but for memory beside the SMs.

@@ -27,8 +27,10 @@ def waves(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               one); more than one, and the last is not full, loss = 1 - waves / whole waves. A tail counts where it may
               take `tail` of the launch (1 / whole waves), and achieved occupancy is below `achieved` of the theoretical
               one: else other blocks take the place of those that are done. A grid that is a multiple of the SMs was
-              sized for them (persistent kernels) and has none. Fires when the largest of the three is `loss` or more;
-              that is also what can be won at most, as if all blocks took equally long.
+              sized for them (persistent kernels) and has none. Fires when the largest of the three is `loss` or more.
+              At most that part can be won, as if all blocks took equally long, and no more than the busier side of the
+              device leaves of its peak: half of the SMs may keep device memory busy. Full warps need fewer
+              instructions, so that there only the memory system counts.
     Matters   A launch takes as long as its busiest SM, and a warp as long as its busiest thread.
     Do        Too small: more blocks of less work each, split the reduction (split-K), batch calls, run independent
               kernels side by side. Part of a warp: 128 or 256 threads per block. Tail: smaller blocks, or a grid that
@@ -58,6 +60,7 @@ class Loss:
     evidence: Evidence
     confidence: Confidence
     steps: Sequence[str]
+    saves_instructions: bool = False
 
 
 def _losses(kernel: ProfiledKernel, told: LaunchOccupancy | Untold, limits: Limits) -> Iterator[Loss | str]:
@@ -92,6 +95,7 @@ def _part_of_a_warp(name: str, threads: int) -> Loss:
         evidence=Evidence("idle threads of a block", share, "share", "1 - threads / (32 x warps of the block)"),
         confidence="medium",
         steps=["Use blocks of a multiple of 32 threads: 128 or 256 are a good start."],
+        saves_instructions=True,
     )
 
 
@@ -143,12 +147,23 @@ def _finding(kernel: ProfiledKernel, worst: Loss, losses: Sequence[Loss], told: 
         claim=worst.claim,
         counterfactual="As if the same work were spread evenly, and all blocks took equally long. A kernel that lasts "
         "only as long as its start takes, or that waits for memory, wins less.",
-        fraction=worst.share,
+        fraction=min(worst.share, _room(kernel, worst)),
         confidence=worst.confidence,
-        evidence=[*(loss.evidence for loss in losses), *_sizes(kernel, told)],
+        evidence=[
+            *(loss.evidence for loss in losses),
+            *_sizes(kernel, told),
+            *profiled.known(kernel, "sm_throughput", "memory_throughput"),
+        ],
         refute="Twice the blocks of half the work take as long.",
         steps=worst.steps,
     )
+
+
+def _room(kernel: ProfiledKernel, loss: Loss) -> float:
+    """What work that stays the same leaves of the time."""
+    if not loss.saves_instructions:
+        return profiled.headroom(kernel)
+    return 1 - min((profiled.value_of(kernel, "memory_throughput") or 0.0) / 100, 1.0)
 
 
 def _sizes(kernel: ProfiledKernel, told: LaunchOccupancy | Untold) -> Iterator[Evidence]:

@@ -25,7 +25,8 @@ def imbalance(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               grid and says nothing of balance; in launches shorter than 20 µs starting and ending is as much: cannot
               tell. What equal blocks in this number of waves would leave idle is shown beside it: 1 - waves / whole
               waves.
-              Recoverable: time · idle share, as if the SMs' active cycles, as many as they are, were spread evenly.
+              Recoverable: time · idle share, as if the SMs' active cycles, as many as they are, were spread evenly,
+              and no more than the busier side of the device leaves of its peak.
     Matters   The launch ends with its last block; until then the SMs that are done wait.
     Do        Blocks of equal work: split long items, sort them so that long ones start first, or let blocks fetch
               their work from a counter. Where the last wave is the reason: smaller blocks, or a whole number of
@@ -43,9 +44,12 @@ def imbalance(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         kernel,
         title=f"SMs are idle for {units.share(idle)} of {kernel.launch.short_name}, while others work",
         claim=f"On average an SM has work for {units.share(1 - idle)} of the launch.{_tail(kernel)}",
-        counterfactual="As if the SMs' active cycles were spread evenly.",
-        fraction=idle,
-        evidence=[profiled.evidence(kernel, "sm_idle", "SM idle"), *profiled.known(kernel, "waves_per_sm")],
+        counterfactual="As if the SMs' active cycles were spread evenly, as far as the busier side has room.",
+        fraction=min(idle, profiled.headroom(kernel)),
+        evidence=[
+            profiled.evidence(kernel, "sm_idle", "SM idle"),
+            *profiled.known(kernel, "waves_per_sm", "sm_throughput", "memory_throughput"),
+        ],
         refute="With the work in another order the idle time stays the same.",
         steps=[
             "Equal work per block: split long items, start them first, or fetch work from a counter",

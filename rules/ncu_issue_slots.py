@@ -26,7 +26,8 @@ def issue_slots(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               system are at `limit` of their peak: a kernel at such a limit needs no more slots. What limits is told
               by the warps of a scheduler: fewer than one active; active ones below `full` of what the launch allows;
               what it allows below `full` of what the device does; else the warps that are there wait.
-              Recoverable: time · (1 - busy), as if every active cycle issued.
+              Recoverable: time · (1 - busy), as if every active cycle issued, and no more than the busier side of the
+              device leaves of its peak: the same work takes that long.
     Matters   A slot that stays empty is lost. With enough ready warps the waiting of one is hidden by the work of
               others.
     Do        Fewer warps than allowed: balance the work, larger grids. Few allowed: see what limits the occupancy.
@@ -47,12 +48,12 @@ def issue_slots(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         f"active warps {kernel.value('eligible_warps'):.2f} are ready on average; the launch allows "
         f"{kernel.value('theoretical_warps'):.0f}, the device {kernel.value('scheduler_warps'):.0f}. "
         + " ".join(says for says, _ in limiters),
-        counterfactual="As if an instruction were issued in every cycle in which the SM is active.",
-        fraction=1 - busy,
+        counterfactual="As if an instruction were issued in every active cycle, as far as the busier side has room.",
+        fraction=min(1 - busy, profiled.headroom(kernel)),
         evidence=[
             profiled.evidence(kernel, "issue_slots_busy", "issue slots busy"),
             profiled.evidence(kernel, "eligible_warps"),
-            *(profiled.evidence(kernel, name) for name in WARPS),
+            *(profiled.evidence(kernel, name) for name in (*WARPS, "sm_throughput", "memory_throughput")),
         ],
         refute="More warps, or more independent instructions per thread, change nothing.",
         steps=[step for _, step in limiters],

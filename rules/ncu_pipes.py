@@ -51,9 +51,9 @@ def over_used_pipe(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     Asks      Is one arithmetic pipeline of the SMs busy nearly all the time?
     Decides   Fires when the busiest of the ALU, FMA, FP16, FP64 and XU pipelines that were measured is busy in `busy`
               or more of the SMs' active cycles (where only elapsed cycles were collected, of those: they are no
-              fewer). The tensor pipe is left out: one at its limit is what is wanted.
-              Recoverable: time · (1 - use of the busiest other unit of the device): that other work stays, whatever
-              happens to this.
+              fewer). The tensor pipe is left out: one at its limit is what is wanted. An information, without a bound
+              on the time: a pipeline that is full of work that is needed is no fault, and what of it is not needed
+              no counter tells. The busiest other unit of the device is named, which would be the limit without it.
     Matters   Instructions queue for the pipeline, however many warps there are; the others have room.
     Do        Give it less to do, or move work to a pipeline that has room (the finding names what it executes).
     Refute    With half the instructions for this pipeline the kernel takes as long.
@@ -70,8 +70,7 @@ def over_used_pipe(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         title=f"The {pipe.name} pipeline limits {kernel.launch.short_name}: it is {used[busiest]:.1f} % busy",
         claim=f"The {pipe.name} pipeline is busy in {used[busiest]:.1f} % of the cycles. "
         f"{_others(used, busiest)} No other unit of the device is busier than {floor:.1f} %.",
-        counterfactual="As if this pipeline's work took no time and all other work stayed.",
-        fraction=1 - floor / 100,
+        counterfactual="Only with less work for this pipeline does the kernel get faster; nothing stands still.",
         evidence=[profiled.evidence(kernel, name) for name in sorted(used, key=lambda name: -used[name])],
         refute="Half the instructions for this pipeline change nothing.",
         steps=[pipe.do, "See which instructions: ncu --section InstructionStats --section SourceCounters"],

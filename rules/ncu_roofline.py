@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from diag.launches.counters import WORK
+from diag.launches.counters import UNITS, WORK
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.roofline import Untold, roofline_of
 from diag.model import units
+from diag.model.ceilings import Origin
 from diag.model.roofline import Bound, Position, Rate, Roofline
 from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
@@ -26,6 +27,8 @@ def roofline(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               is headroom. Fires when the largest stays below `high` and the headroom times the kernel's share of the
               time reaches `share`. Bound: latency when memory and compute both stay below `low`, balanced when they
               differ by less than `even`, else the larger. More than `slack` above a ceiling is an error and no verdict.
+              Where neither all pipelines nor the SMs' speed of light were counted, one may be at its limit unseen:
+              cannot tell, unless another roof is reached.
               A kernel with next to no floating-point work stands under the instruction roofline.
     Matters   A kernel at its roof gets faster only by doing less; one below it wastes what the device could do.
     Do        Memory: move fewer bytes at the level that is named. Compute: fewer or narrower operations. Latency: more
@@ -36,13 +39,13 @@ def roofline(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     if isinstance(found, Untold):
         yield CannotTell(subject, found.because)
         return
-    bound = found.bound(ladder(limits))
+    bound, share = found.bound(ladder(limits)), profiled.share_of_time(kernel)
+    is_at_roof = found.tightest.share >= limits["high"] and not found.above(limits["slack"])
+    if is_at_roof or (bound is not None and share is not None and found.headroom * share < limits["share"]):
+        yield Clear(subject)
+        return
     if bound is None:
         yield CannotTell(subject, _because(found, limits["slack"]))
-        return
-    share = profiled.share_of_time(kernel)
-    if found.tightest.share >= limits["high"] or (share is not None and found.headroom * share < limits["share"]):
-        yield Clear(subject)
         return
     yield profiled.finding(
         kernel,
@@ -53,7 +56,6 @@ def roofline(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         evidence=list(_evidence(kernel, found)),
         refute=_REFUTE[bound],
         steps=_steps(bound, found),
-        confidence="medium" if found.uncounted and not found.units else "high",
     )
 
 
@@ -77,6 +79,11 @@ def _because(found: Roofline, slack: float) -> str:
         how = ", ".join(f"{limit.name} at {units.share(limit.share)} of its ceiling" for limit in above)
         return (
             f"a point lies above its roof ({how}): the ceiling does not hold for this launch, or the counter is wrong"
+        )
+    if found.is_open and any(limit.side == "compute" for limit in found.limits):
+        return (
+            f"{', '.join(_together(found.uncounted))} may be its limit: neither was that counted (ncu --section "
+            "SpeedOfLight_HierarchicalTensorRooflineChart), nor how busy the SMs were (ncu --section SpeedOfLight)"
         )
     return "it did no work of the kinds that were counted, nor were its instructions (ncu --section InstructionStats)"
 
@@ -120,16 +127,23 @@ def _known_from(rate: Rate) -> str:
         for name, hz in (("SMs", ceiling.sm_clock_hz), ("memory", ceiling.memory_clock_hz))
         if hz is not None
     ]
-    return ", ".join([f"by {'the report itself' if ceiling.origin == 'report' else ceiling.origin}", *clocks])
+    return ", ".join([_ORIGINS[ceiling.origin], *clocks])
+
+
+_ORIGINS: Mapping[Origin, str] = {
+    "measured": "as measured on this device",
+    "report": "by the report itself",
+    "derived": "worked out from the units of an SM",
+    "datasheet": "by the datasheet",
+}
 
 
 def _evidence(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
     if found.main:
         yield from _position(found.main)
+    yield from _shares(kernel, found)
     for rate in found.rates:
         yield from _rate(kernel, rate)
-    for limit in found.limits:
-        yield Evidence(f"of the ceiling of {limit.name}", limit.share, "share", "time at the ceiling / time")
     for other in found.others:
         if other.origin == "datasheet":
             clock = f" at {units.quantity(other.sm_clock_hz, 'Hz')}" if other.sm_clock_hz else ""
@@ -146,6 +160,20 @@ def _position(at: Position) -> Iterator[Evidence]:
     yield Evidence("ridge point", at.ridge_point, f"{unit}/byte", f"ceiling of {work} / ceiling of {traffic}")
     roof = f"min(ceiling of {work}, intensity x ceiling of {traffic})"
     yield Evidence("attainable at this intensity", at.attainable_per_s, f"{unit}/s", roof)
+
+
+def _shares(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
+    """What each limit alone would take of the time, by its rate and ceiling, or as ncu gives it."""
+    for rate in found.rates:
+        formula = f"{rate.name} / ceiling of {rate.name}"
+        yield Evidence(f"{rate.name}, of its ceiling", rate.share, "share", formula)
+    names = {rate.name for rate in found.rates}
+    for limit in found.limits:
+        if limit not in found.units and limit.name not in names:
+            yield Evidence(limit.name, limit.share, "share", "their shares added, as they take turns in one pipeline")
+    for quantity, (name, _) in UNITS.items():
+        if any(limit.name == name for limit in found.units):
+            yield profiled.evidence(kernel, quantity, name)
 
 
 def _rate(kernel: ProfiledKernel, rate: Rate) -> Iterator[Evidence]:

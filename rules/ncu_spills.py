@@ -12,7 +12,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_rule, kernel_subject
 from diag.rules.finding import Answer, Clear, Evidence
 from diag.rules.thresholds import Limits
-from diag.rules.traffic import cost
+from diag.rules.traffic import cost, sectors_through_l1
 
 _NEEDS = ("local_instructions", "local_sectors", "local_and_global_sectors")
 
@@ -22,7 +22,8 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     """Registers that spill, and arrays that live in local memory.
 
     Asks      What part of the sectors that the L1 caches look up belongs to local memory?
-    Decides   part = local sectors / (local + global sectors); fires at `part`, if loads or stores of local memory ran
+    Decides   part = local sectors / (local + global sectors, or what came from L2 if that is more, as with copies of
+              the tensor memory accelerator); fires at `part`, if loads or stores of local memory ran
               at all: memory that is reserved for a stack (STACK of cuobjdump, local memory per thread) costs nothing
               until it is touched. Whether registers spilled or an array is indexed at run time is told by the
               instructions that the compiler marked (ncu 2025.1 and later), else by the machine code: spills have a
@@ -35,7 +36,7 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
               compiler knows (unroll the loop), or keep them in shared memory.
     Refute    The accesses go and the time stays: then L1 held them and other warps filled the wait.
     """
-    sectors = kernel.value("local_and_global_sectors")
+    sectors = sectors_through_l1(kernel, kernel.value("local_and_global_sectors"))
     part = kernel.value("local_sectors") / sectors if sectors else 0.0
     if not kernel.value("local_instructions") or part < limits["part"]:
         yield Clear(kernel_subject(kernel))
@@ -50,10 +51,11 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         counterfactual=f"Were all of it in registers, at most {units.share(bound.fraction)} of its time: "
         f"{bound.because}.",
         fraction=bound.fraction,
+        confidence="medium" if profiled.value_of(kernel, "l1_fill") is None else "high",
         evidence=[
             *(profiled.evidence(kernel, name) for name in _NEEDS),
-            Evidence("local part", part, "share", "local sectors / (local + global sectors)"),
-            *profiled.known(kernel, "local_missed_sectors", "spill_instructions"),
+            Evidence("local part", part, "share", "local sectors / max(local + global sectors, bytes from L2 / 32)"),
+            *profiled.known(kernel, "l1_fill", "local_missed_sectors", "spill_instructions"),
             *_registers(kernel),
             *profiled.known(kernel, "l1_throughput", "memory_throughput", "l1_wait"),
         ],

@@ -16,20 +16,23 @@ from diag.rules.finding import Answer, CannotTell, Clear, Evidence
 from diag.rules.thresholds import Limits
 
 
-@kernel_rule("ncu.stalls", needs=("issue_slots_busy",))
+@kernel_rule("ncu.stalls", needs=("issue_slots_busy", "sm_throughput", "memory_throughput"))
 def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
     """Warps that wait, while nothing is issued, for something that is not at its limit.
 
     Asks      Which class of reasons takes the largest part of the time between two instructions of a warp?
-    Decides   Classes: memory latency, shared memory and MIO, execution, synchronisation, instruction fetch and
-              control flow (diag/model/data/stalls.toml). Selected and not selected warps could issue and are no
-              stalls. A stall alone proves nothing; the rule fires when three things hold: one class takes `share` or
-              more of the latency (without those counters, of the warp samples), issue slots are busy in less than
-              `busy` of the cycles, and the resource that the class waits for was measured below `limit` of its peak
-              (memory throughput, instructions to the MIO, SM throughput; for the other classes active warps and
-              branches, which have no peak). At that limit a stall is its sign, and ncu.speed_of_light speaks.
-              Recoverable: time · min(share of the class, 1 - busy): without these waits a warp comes back so much
-              earlier, but no scheduler issues more than once per cycle.
+    Decides   Classes: memory latency, the queue of memory instructions, shared memory and MIO, execution,
+              synchronisation, instruction fetch and control flow (diag/model/data/stalls.toml). Selected and not
+              selected warps could issue and are no stalls. A stall alone proves nothing; the rule fires when all of
+              this holds: one class takes `share` or more of the latency (without those counters, of the warp samples),
+              issue slots are busy in less than `busy` of the cycles, neither the SMs nor the memory system are at
+              `limit` of their peak, and the resource that the class waits for was measured below it (memory
+              throughput, instructions to the MIO, SM throughput; for the other classes active warps and branches,
+              which have no peak). At a limit of the device waits are its sign: the loading warps of a product wait
+              while the tensor cores work.
+              Recoverable: time · min(share of the class, 1 - busy, what the busier side of the device leaves of its
+              peak): without these waits a warp comes back so much earlier, but no scheduler issues more than once per
+              cycle, and the same work takes its time.
     Matters   The class decides the remedy; without empty slots the same waits cost nothing.
     Do        What the class asks for (the next steps of the finding). The named instructions are those that could not
               be issued: what they wait for is asked for a little earlier in the code.
@@ -42,7 +45,7 @@ def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         return
     stall_class, waits = stalls.by_class(found)[0]
     share, busy = sum(stall.share for stall in waits), kernel.value("issue_slots_busy")
-    if busy >= limits["busy"]:
+    if busy >= limits["busy"] or profiled.busiest(kernel) >= limits["limit"]:
         yield Clear(kernel_subject(kernel))
         return
     if share < limits["share"]:
@@ -64,19 +67,22 @@ def warp_stalls(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         claim=f"{units.share(share)} of {_WHOLE[waits[0].share_of]} goes to waiting for {stall_class.waits_for}, most "
         f"to {waits[0].reason} ({units.share(waits[0].share)}). A scheduler issues in {units.share(busy)} of its "
         "cycles." + (f" Most often the wait is at {hottest[0].instruction.where}." if hottest else ""),
-        counterfactual="As if these waits took no time; a scheduler issues once per cycle at most.",
-        fraction=min(share, 1 - busy),
+        counterfactual="As if these waits took no time; a scheduler issues once per cycle at most, and the busier side "
+        "of the device reaches no more than its peak.",
+        fraction=min(share, 1 - busy, profiled.headroom(kernel)),
         confidence="high" if waits[0].share_of == "latency" else "medium",
         evidence=[
             *(_stall(kernel, stall) for stall in waits if stall.share >= SHOWN),
             profiled.evidence(kernel, "issue_slots_busy", "issue slots busy"),
-            *profiled.known(kernel, "eligible_warps", *stall_class.evidence),
+            *profiled.known(kernel, *dict.fromkeys(("eligible_warps", *stall_class.evidence, *_SIDES))),
             *(_place(kernel, waits, place) for place in hottest if place.samples >= SHOWN * hottest[0].samples),
         ],
         refute="More warps, or more independent work per thread, leave the slots as empty.",
         steps=stall_class.do if hottest else [*stall_class.do, _FIND_THE_CODE],
     )
 
+
+_SIDES = ("sm_throughput", "memory_throughput")
 
 HOTTEST = 3
 """Instructions that are shown."""

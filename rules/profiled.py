@@ -8,29 +8,24 @@ from diag.launches.kernel import ProfiledKernel
 from diag.model.quantities import Measured, quantities
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import CONFIDENCES, Confidence, Evidence, Finding, Severity
-from diag.rules.report import Clocks
+from diag.rules.launch_report import Clocks
 from diag.timeline.intervals import Intervals
 
 
 def whole_ns(kernel: ProfiledKernel) -> float | None:
-    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled.
-
-    None where a duration is not known, and where the window has too few operations for shares.
-    """
-    if kernel.place is None:
-        return kernel.profiled_ns
-    return kernel.place.device.window_ns if kernel.place.device.has_shares else None
+    """What shares of a kernel are of: the window of its device, or all the kernel time that was profiled."""
+    return kernel.run.device.window_ns if kernel.run else kernel.profiled_ns
 
 
 def total_ns(kernel: ProfiledKernel) -> float | None:
     """The kernel's own time: in the timeline where it has a place in one, else as profiled."""
-    return kernel.place.total_ns if kernel.place else kernel.total_ns
+    return kernel.run.total_ns if kernel.run else kernel.total_ns
 
 
 def share_of_time(kernel: ProfiledKernel) -> float | None:
     """The kernel's share of the window (union of its launches), or of the kernel time that was profiled."""
     whole = whole_ns(kernel)
-    own = kernel.place.time.measure_ns if kernel.place else kernel.total_ns
+    own = kernel.run.time.measure_ns if kernel.run else kernel.total_ns
     return own / whole if whole and own is not None else None
 
 
@@ -39,8 +34,18 @@ def recoverable_ns(kernel: ProfiledKernel, fraction: float) -> int | None:
     total = total_ns(kernel)
     if total is None:
         return None
-    most = kernel.place.time.measure_ns if kernel.place else total
+    most = kernel.run.time.measure_ns if kernel.run else total
     return int(min(max(fraction, 0.0) * total, most))
+
+
+def busiest(kernel: ProfiledKernel) -> float:
+    """How much of its peak the busier side of the device reaches, as a share; 0 where neither is known."""
+    return max(value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
+
+
+def headroom(kernel: ProfiledKernel) -> float:
+    """What that side leaves of the time: the same work takes no less than the rest, however well it is spread."""
+    return 1 - min(busiest(kernel), 1.0)
 
 
 def finding(
@@ -73,11 +78,11 @@ def finding(
         next=steps,
         evidence=evidence,
         share=share,
-        whole_ns=None if kernel.place or whole is None else int(whole),
+        whole_ns=None if kernel.run or whole is None else int(whole),
         recoverable_ns=won_ns,
-        confidence=_weaker(confidence, kernel.place.confidence) if kernel.place else confidence,
+        confidence=_weaker(confidence, kernel.run.confidence) if kernel.run else confidence,
         level=level if level is not None or won_ns is not None else "info",
-        extent=kernel.place.time if kernel.place else Intervals.empty(),
+        extent=kernel.run.time if kernel.run else Intervals.empty(),
     )
 
 

@@ -21,8 +21,9 @@ def ladder(limits: Limits) -> Ladder:
 
 
 def kernel_rooflines(kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[KernelRoofline]:
-    """Of the kernels that have one, by their share of the time, then in the order of their reports."""
-    rows = [_of_kernel(kernel, row) for kernel in kernels if (row := roofline_row(kernel, ladder)) is not None]
+    """Of the kernels that have one, by their share of the time, or by their time where that has no shares."""
+    longest_first = sorted(kernels, key=lambda kernel: -(profiled.total_ns(kernel) or 0.0))
+    rows = [_of_kernel(kernel, row) for kernel in longest_first if (row := roofline_row(kernel, ladder)) is not None]
     return sorted(rows, key=lambda row: -(row.share or 0.0))
 
 

@@ -25,6 +25,17 @@ def is_none_there(kernel: ProfiledKernel, name: str) -> bool:
     return isinstance(found, Missing) and found.zero is not None
 
 
+def sectors_through_l1(kernel: ProfiledKernel, counted: float) -> float:
+    """The sectors that L1 caches handle, at least: those of loads and stores, or all that came from L2 if it is more.
+
+    Copies of the tensor memory accelerator and textures are no loads and stores, and may be nearly all of the traffic.
+    """
+    return max(counted, (profiled.value_of(kernel, "l1_fill") or 0.0) / SECTOR_BYTES)
+
+
+SECTOR_BYTES = 32
+
+
 def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequence[str], wait: str) -> Cost:
     """What a part of the traffic of some units can cost.
 
@@ -42,3 +53,14 @@ def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequenc
         return Cost(part, "how busy the unit is and how long warps wait for it was not collected, so nothing caps it")
     because = f"the unit that carries it is at {units.share(busy)} of its peak, and warps wait for it during "
     return Cost(part * max(busy, waiting), f"{because}{units.share(waiting)} of their time")
+
+
+def cost_beside_instructions(
+    kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequence[str], wait: str
+) -> Cost:
+    """The same for traffic behind the L1 caches: whatever becomes of it, the SMs execute the same instructions."""
+    bound = cost(kernel, part, limit, units_at=units_at, wait=wait)
+    busy = min((profiled.value_of(kernel, "sm_throughput") or 0.0) / 100, 1.0)
+    if bound.fraction <= 1 - busy:
+        return bound
+    return Cost(1 - busy, f"the SMs are at {units.share(busy)} of their peak with instructions that stay the same")

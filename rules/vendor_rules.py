@@ -11,7 +11,8 @@ from importlib import resources
 from typing import Any, Literal
 
 from diag.rules.finding import Answer, Clear, Finding, Subject
-from diag.rules.report import LaunchRow, Report, VendorRule
+from diag.rules.launch_report import LaunchRow, VendorRule
+from diag.rules.report import Report
 
 Said = Literal["fault", "no fault", "error"]
 Ours = Literal["fired", "clear", "cannot tell", "not asked"]

@@ -26,6 +26,7 @@ KERNEL_CAUSES = (
     "ncu.remote_memory",
     "ncu.fp64",
     "ncu.tensor_cores",
+    "ncu.occupancy",
     "ncu.stalls",
 )
 """Why a profiled kernel stays below its roofs, where that one is known."""
@@ -46,6 +47,7 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
     "graph.coverage": ("launch.bound",),
     "ncu.speed_of_light": KERNEL_CAUSES,
     "ncu.roofline": KERNEL_CAUSES,
+    "ncu.issue_slots": KERNEL_CAUSES,
     "host.os_calls": ("host.locks", "host.gil"),
 }
 """Rules that name a cause of what another one finds: a verdict names the cause."""
@@ -68,36 +70,42 @@ def verdict(
     candidates = of_devices or serious
     top = _most_specific(candidates[0], candidates) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
-    longest = _longest(kernels, top) if not devices else ""
+    longest = _longest(kernels, top) if not devices else None
+    if longest is not None and (top is None or top.severity == "info"):
+        return Verdict(longest, " ".join(filter(None, (_AT_ITS_LIMIT, _ALONE, cut))), None)
     if top is None:
         healthy = _healthy(findings, clear, devices)
-        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, longest, cut))))
-    excluded = list(_excluded(top.subject, findings, devices)) if top.rule != "idle.gpu" else []
+        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, cut))))
+    says_more = top.rule != "idle.gpu" and top.subject.configuration is None
+    excluded = list(_excluded(top.subject, findings, devices)) if says_more else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
     blind = "" if devices else _ALONE if top.subject.configuration is not None else _HOST_ONLY
-    return Verdict(title, " ".join(filter(None, (top.claim, agreement, longest, blind, cut))), top.id)
+    return Verdict(
+        title, " ".join(filter(None, (top.claim, agreement, f"{longest}." if longest else "", blind, cut))), top.id
+    )
 
 
-def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> str:
-    """What takes most of the kernel time that was profiled, unless the verdict is about it or it is one of equals."""
+def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> str | None:
+    """What takes most of the kernel time that was profiled; None where `top` is about it, or it is one of equals."""
     by_share = sorted(kernels, key=lambda kernel: -(profiled.share_of_time(kernel) or 0.0))
     if len(by_share) < 2 or (top is not None and top.subject.same_kernel(kernel_subject(by_share[0]))):
-        return ""
+        return None
     kernel, share = by_share[0], profiled.share_of_time(by_share[0]) or 0.0
     if share < 2 * (profiled.share_of_time(by_share[1]) or 0.0):
-        return ""
+        return None
     sides = [
         ("the SMs'", kernel.quantity("sm_throughput")),
         ("the memory system's", kernel.quantity("memory_throughput")),
     ]
     known = [(side, found.value) for side, found in sides if isinstance(found, Measured)]
     side, reached = max(known, key=lambda pair: pair[1], default=("", 0.0))
-    at = f", which reaches {reached:.1f} % of {side} peak" if known else ""
-    return f"Most of the time, {units.share(share)}, is {kernel.launch.short_name}'s{at}."
+    at = f", at {reached:.1f} % of {side} peak" if known else ""
+    return f"{kernel.launch.short_name} takes {units.share(share)} of the kernel time{at}"
 
 
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
+_AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do less."
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."
 
 

@@ -59,7 +59,10 @@ def compare(
     ] = None,
     allow: Annotated[
         list[Allowed] | None,
-        typer.Option(help="A condition that may differ, as what you changed; repeat it for several."),
+        typer.Option(
+            metavar="<model|hardware|lengths|arrival|configuration>",
+            help="A condition that may differ, as what you changed; repeat it for several.",
+        ),
     ] = None,
     whole_runs: Annotated[
         bool, typer.Option("--whole-runs", help="Compare whole runs, also where both have steps.")

@@ -83,7 +83,7 @@ def export(
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
     ] = None,
 ) -> None:
-    """Write a case as a trace for Perfetto, with findings and arrows, or its tables as CSV or Parquet.
+    """Write a case as a trace for Perfetto, its tables as CSV or Parquet, or the rooflines of its kernels as SVG.
 
     A report of Nsight Systems can also become the SQLite file that `nsys export` makes, for tools that read those.
 

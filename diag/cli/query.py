@@ -66,9 +66,12 @@ def query(
         _allow_only_reading(case.db)
         try:
             if not sql:
-                _write(("table", "rows", "columns"), _tables(case.db), output_format, limit)
+                tables = list(_tables(case.db))
+                _write(("table", "rows", "columns"), iter(tables), output_format, limit)
                 if output_format is QueryFormat.TABLE:
-                    write(_EXAMPLE.format(case=shlex.quote(str(case_path))))
+                    rows = {name: count for name, count, _ in tables}
+                    example = _OF_A_PROFILE if rows["launch"] and not rows["gpu_op"] else _OF_A_TIMELINE
+                    write(example.format(case=shlex.quote(str(case_path))))
                 return
             cursor = case.db.execute(sql)
             if not cursor.description:
@@ -175,10 +178,20 @@ _TABLES = """
      ORDER BY m.name
 """
 
-_EXAMPLE = """
+_OF_A_TIMELINE = """
 Texts are kept once, in the table name; the longest kernels, for example:
 
   diag query {case} "SELECT n.text, COUNT(*), SUM(g.end_ns - g.start_ns) AS ns
     FROM gpu_op g JOIN name n ON n.id = g.short_name_id WHERE g.kind = 'kernel'
    GROUP BY 1 ORDER BY ns DESC LIMIT 10"
+"""
+
+_OF_A_PROFILE = """
+Texts are kept once, in the table name, metrics in metric; the kernels that were profiled, for example:
+
+  diag query {case} "SELECT n.text, l.duration_ns, v.value AS sm_pct
+    FROM launch l JOIN name n ON n.id = l.short_name_id
+    LEFT JOIN launch_metric v ON v.launch_id = l.id AND v.metric_id =
+         (SELECT id FROM metric WHERE name = 'sm__throughput.avg.pct_of_peak_sustained_elapsed')
+   ORDER BY l.duration_ns DESC LIMIT 10"
 """

@@ -88,6 +88,8 @@ def report(
 
     Example: diag report train.nsys-rep
 
+    Example: diag report train.nsys-rep kernels.ncu-rep
+
     Example: diag report rank0.json.gz --format json --fail-on critical
 
     Example: diag report train.nsys-rep --baseline main.json --fail-on warning

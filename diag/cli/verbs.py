@@ -13,7 +13,7 @@ from diag.cli.verb import Verb
 app = typer.Typer(
     name="diag",
     help="From a GPU program's run to the reason it is slow.",
-    epilog="Start with: diag report TRACE    (an Nsight Systems report or export, or a PyTorch profiler trace)",
+    epilog="Start with: diag report FILE    (of Nsight Systems, Nsight Compute or the PyTorch profiler)",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -31,9 +31,11 @@ def with_case(
     ranges: Mapping[Key, RangeTimes],
 ) -> Facts:
     """What a report tells, and what its case knows besides."""
+    devices = [dict(row) for row in case.rows(_USED_DEVICES)]
     return replace(
         facts,
-        limits=_limits(case),
+        limits=_limits(devices),
+        mig=listed(_text(row["mig_instance"]) or "none" for row in devices),
         world_size=listed(_text(row["world_size"]) for row in case.rows("SELECT world_size FROM source")),
         operators=_operators(case),
         ranges=_instances(ranges),
@@ -53,21 +55,23 @@ def _text(value: object) -> str | None:
 # ---- hardware ------------------------------------------------------------------------------------------------------
 
 
-def _limits(case: Case) -> str | None:
-    """Of the devices that did anything."""
-    return listed(_limits_of(dict(row)) for row in case.rows(_USED_DEVICES))
+def _limits(devices: Sequence[Mapping[str, Any]]) -> Mapping[str, str] | None:
+    """What is known of all of the devices."""
+    limits = {what: [show(row[column]) for row in devices] for what, (column, show) in _LIMITS.items()}
+    return {what: text for what, texts in limits.items() if None not in texts and (text := listed(texts))} or None
 
 
-def _limits_of(row: Mapping[str, Any]) -> str:
-    known = {
-        "SMs": row["sm_count"],
-        "memory": row["memory_bytes"] and units.size(row["memory_bytes"]),
-        "highest SM clock": row["clock_hz"] and units.quantity(row["clock_hz"], "Hz"),
-        "MIG": row["mig_instance"],
-    }
-    return "; ".join(f"{what} {value}" for what, value in known.items() if value is not None)
+def _shown(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    return lambda value: show(value) if value else None
 
 
+_LIMITS: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
+    "SMs": ("sm_count", _shown(str)),
+    "memory": ("memory_bytes", _shown(units.size)),
+    "highest SM clock": ("clock_hz", _shown(lambda hz: units.quantity(hz, "Hz"))),
+}
+
+# Those that did anything.
 _USED_DEVICES = """
     SELECT DISTINCT d.sm_count, d.memory_bytes, d.clock_hz, d.mig_instance
       FROM device d

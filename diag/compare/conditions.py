@@ -19,6 +19,7 @@ from diag.compare.questions import (
     Known,
     Question,
     Sameness,
+    agree,
     both,
     common,
     equal,
@@ -129,7 +130,8 @@ _ASKED: dict[Name, Sequence[Question]] = {
     "hardware": (
         equal("GPUs", lambda facts: facts.gpus, EVERYTHING, is_needed=True),
         equal("number of GPUs", lambda facts: facts.n_gpus, EVERYTHING),
-        equal("limits", lambda facts: facts.limits, EVERYTHING),
+        agree("limits", lambda facts: facts.limits, EVERYTHING),
+        equal("MIG instance", lambda facts: facts.mig, EVERYTHING, is_usual=True),
         _links,
         equal("ranks of the job", lambda facts: facts.world_size, EVERYTHING),
         equal("pieces (UUID)", lambda facts: facts.pieces, NOTHING),

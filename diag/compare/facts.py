@@ -17,7 +17,8 @@ class Facts:
     # hardware
     gpus: str | None = None  # '2 × NVIDIA H100'
     n_gpus: int | None = None
-    limits: str | None = None  # SMs, memory, highest clock, MIG
+    limits: Mapping[str, str] | None = None  # SMs, memory, highest SM clock: what is known of them
+    mig: str | None = None  # instances of a GPU that is shared out, 'none' of a whole one
     pieces: str | None = None  # UUIDs
     hosts: str | None = None
     world_size: str | None = None

@@ -10,7 +10,7 @@ from diag.compare.recording import Recording, Side
 from diag.compare.sides import longest
 from diag.rules import baseline
 from diag.rules.baseline import DEFAULT_MARGIN, Remembered
-from diag.rules.finding import Severity
+from diag.rules.finding import Severity, ShareOf
 
 Standing = Literal["new", "gone", "worse", "better", "known", "not looked for"]
 """*Not looked for*: the rule could not look again, as something was not captured."""
@@ -26,12 +26,13 @@ class FindingChange:
     title: str
     device: int | None  # ordinal
     name: str | None  # pattern of the kernel or range that it is about
+    share_of: ShareOf
     before: Remembered | None
     after: Remembered | None
 
     @property
     def recoverable_share(self) -> float:
-        """Of the window, on the side where it is larger."""
+        """Of what `share_of` says, on the side where it is larger."""
         return max(each.recoverable_share if each else 0.0 for each in (self.before, self.after))
 
 
@@ -56,7 +57,7 @@ def _change(standing: Standing, before: Remembered | None, after: Remembered | N
     told = after or before
     assert told is not None, "a change is of something"
     rule, device, name = told.key
-    return FindingChange(standing, rule, told.severity, told.title, device, name or None, before, after)
+    return FindingChange(standing, rule, told.severity, told.title, device, name or None, told.share_of, before, after)
 
 
 def _usual(side: Side) -> Recording:

@@ -188,9 +188,13 @@ def _range(sides: Sides, metric: str, name: str) -> Headline:
 
 
 def _hint(sides: Sides, found: Headline) -> str:
-    """Names like the one that was asked for."""
+    """Names like the one that was asked for, or the metrics that there are."""
     runs = sides.runs
     kind, _, name = found.metric.partition(":")
+    if not name:
+        tried = [each for metric in PLAIN_METRICS if (each := _metric(sides, metric))]
+        there = [each.metric for each in tried if each.change.before is not None or each.change.after is not None]
+        return f" What they have: {', '.join(there)}." if there else ""
     known = {
         "kernel": {kernel.short_name for run in runs for kernel in (*run.kernels.values(), *run.launches.values())},
         "range": {pattern for run in runs for _, pattern in run.ranges},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -70,6 +70,26 @@ def equal(
         return Evidence(what, "same" if is_same else "differs", said, decides, is_needed, is_usual=is_usual and is_same)
 
     return ask
+
+
+def agree(what: str, of: Callable[[Facts], Mapping[str, str] | None], decides: frozenset[Domain]) -> Question:
+    """Whether all recordings say the same of whatever all of them tell; what only some tell sets none apart."""
+
+    def ask(before: Known, after: Known) -> Evidence:
+        sides = [[of(facts) or {} for facts in side] for side in (before, after)]
+        every = [told for side in sides for told in side]
+        common = [name for name in every[0] if all(name in told for told in every)]
+        said = both([shown([_listed(told, common or told) for told in side]) for side in sides])
+        if not common:
+            return Evidence(what, "unknown", said, decides)
+        is_same = all(len({told[name] for told in every}) == 1 for name in common)
+        return Evidence(what, "same" if is_same else "differs", said, decides)
+
+    return ask
+
+
+def _listed(told: Mapping[str, str], names: Iterable[str]) -> str | None:
+    return "; ".join(f"{name} {told[name]}" for name in names) or None
 
 
 def near(

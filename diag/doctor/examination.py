@@ -17,6 +17,7 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> It
     yield formats.exports()
     yield formats.reports()
     yield formats.streams(nsys, os.environ)
+    yield formats.profiles()
     yield formats.ncu_report_package(ncu_report.version(), is_offered=ncu_report.is_offered_here())
     yield formats.kineto()
     yield formats.cases()

@@ -28,6 +28,8 @@ KINDS = {
     "nsys-report": "an Nsight Systems report",
     "nsys-stream": "a stream of Nsight Systems, which was never made a report",
     "ncu-report": "an Nsight Compute report",
+    "ncu-csv": "a page of Nsight Compute in CSV",
+    "ncu-text": "a page of Nsight Compute as text",
 }
 
 

@@ -58,6 +58,11 @@ def streams(nsys: Nsys | None, environment: Mapping[str, str]) -> Check:
     return Check(TOPIC, name, "ok", f"by {nsys.importer}, version {nsys.release}: streams of that version")
 
 
+def profiles() -> Check:
+    name = "Nsight Compute reports (.ncu-rep) and what ncu printed"
+    return Check(TOPIC, name, "ok", "built in; reports of ncu 2021.2 to 2025.2 were tried")
+
+
 def ncu_report_package(version: str | None, *, is_offered: bool) -> Check:
     """NVIDIA's own reader of the reports of Nsight Compute, which diag does not need."""
     name = "NVIDIA's reader of .ncu-rep (ncu-report)"

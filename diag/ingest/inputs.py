@@ -97,8 +97,8 @@ _NAMES = {
     "nsys-report": "Nsight Systems report",
     "nsys-stream": "Nsight Systems stream",
     "ncu-report": "Nsight Compute report",
-    "ncu-csv": "CSV of Nsight Compute",
-    "ncu-text": "page of Nsight Compute",
+    "ncu-csv": "Nsight Compute CSV file",
+    "ncu-text": "Nsight Compute page",
 }
 
 

@@ -34,15 +34,17 @@ class Place:
 class ProfiledKernel:
     """Launches of one source that are alike: same kernel, grid, block and device.
 
-    `launch` is the one of median duration, whose metrics speak for all of them.
+    `launch` is the one of median duration, whose metrics speak for all of them. Some may have no duration: what ncu
+    could not measure is left out of every time.
     """
 
     def __init__(self, case: Case, launches: Sequence[Launch], profiled_ns: float | None) -> None:
         self.case = case
         self.launches = launches
-        self.profiled_ns = profiled_ns  # duration of all launches of the source together; None: one is not known
+        self.profiled_ns = profiled_ns  # duration of all launches of the source together; None: none is known
         self.place: Place | None = None  # set when a timeline of the same program is at hand
-        ordered = sorted(launches, key=lambda launch: (launch.duration_ns or 0.0, launch.number))
+        measured = [launch for launch in launches if launch.duration_ns is not None] or launches
+        ordered = sorted(measured, key=lambda launch: (launch.duration_ns or 0.0, launch.number))
         self.launch = ordered[(len(ordered) - 1) // 2]
 
     @property
@@ -52,14 +54,19 @@ class ProfiledKernel:
 
     @property
     def total_ns(self) -> float | None:
-        """Sum of the durations of its launches, as profiled; None where one is not known."""
+        """Sum of the durations of its launches, as profiled; None where none is known."""
         durations = [launch.duration_ns for launch in self.launches if launch.duration_ns is not None]
-        return sum(durations) if len(durations) == len(self.launches) else None
+        return sum(durations) if durations else None
 
     @cached_property
     def metrics(self) -> Mapping[str, Any]:
         """Of `launch`, by the names that ncu gives them, in base units."""
         return metrics_of(self.case, self.launch.id)
+
+    @property
+    def run(self) -> Place | None:
+        """Its place in a timeline that has enough operations for shares; otherwise the profile speaks for itself."""
+        return self.place if self.place is not None and self.place.device.has_shares else None
 
     def one_by_one(self) -> Iterator[ProfiledKernel]:
         """Each of its launches as a kernel of its own, which only its own metrics speak for."""
@@ -107,8 +114,8 @@ def profiled_kernels(case: Case, source_id: int) -> list[ProfiledKernel]:
         key = (launch.kind, launch.name, launch.grid, launch.block, launch.cluster, launch.pid, launch.device)
         alike[key].append(launch)
     kernels = [ProfiledKernel(case, launches, None) for launches in alike.values()]
-    totals = [kernel.total_ns for kernel in kernels]
-    profiled_ns = sum(total for total in totals if total is not None) if None not in totals else None
+    totals = [kernel.total_ns for kernel in kernels if kernel.total_ns is not None]
+    profiled_ns = sum(totals) if totals else None
     for kernel in kernels:
         kernel.profiled_ns = profiled_ns
     return kernels

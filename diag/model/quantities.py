@@ -7,16 +7,15 @@ one may be for a range of compute capabilities only. `@name` in a formula stands
 
 from __future__ import annotations
 
-import operator
-import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, TypeGuard
 
+from diag.model.formulas import DividedByZero, Name, Operation, Tree, names_in, parsed, spelt, value_of
 from diag.model.hardware import ComputeCapability
 
 Metrics = Mapping[str, Any]
@@ -122,12 +121,12 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
     tree = _chosen(name, measured, capability)
     if tree is None:
         return Missing(name, (), quantity.section)
-    used = _names(tree)
+    used = names_in(tree)
     if missing := tuple(metric for metric in used if metric not in measured):
         is_empty = all(metric in metrics for metric in missing)
         return Missing(name, missing, quantity.section, is_empty=is_empty)
     try:
-        return Measured(_value(tree, metrics), quantity.unit, spelt(tree), used)
+        return Measured(value_of(tree, metrics), quantity.unit, spelt(tree), used)
     except DividedByZero as error:
         return Missing(name, (), quantity.section, zero=error.denominator)
 
@@ -135,7 +134,7 @@ def measure(name: str, metrics: Metrics, capability: ComputeCapability | None = 
 @cache
 def _mentioned(name: str) -> frozenset[str]:
     """All metrics that any formula of the quantity reads, or of those that it refers to."""
-    names = {each for formula in quantities()[name].formulas for each in _names(formula.tree)}
+    names = {each for formula in quantities()[name].formulas for each in names_in(formula.tree)}
     others = {each for each in names if each.startswith("@")}
     return frozenset(names - others).union(*(_mentioned(other[1:]) for other in others))
 
@@ -149,7 +148,7 @@ def _chosen(name: str, measured: frozenset[str], capability: ComputeCapability |
     formulas = [formula for formula in quantities()[name].formulas if formula.holds_for(capability)]
     trees = [_over_metrics(formula.tree, measured, capability) for formula in formulas]
     known = [tree for tree in trees if tree is not None]
-    whole = (tree for tree in known if measured.issuperset(_names(tree)))
+    whole = (tree for tree in known if measured.issuperset(names_in(tree)))
     return next(whole, known[0] if known else None)
 
 
@@ -165,160 +164,12 @@ def _over_metrics(tree: Tree, measured: frozenset[str], capability: ComputeCapab
     return tree
 
 
-class DividedByZero(Exception):
-    def __init__(self, denominator: str) -> None:
-        self.denominator = denominator
-
-
-def _value(tree: Tree, metrics: Metrics) -> float:
-    match tree:
-        case Number(value):
-            return value
-        case Name(name):
-            return float(metrics[name])
-        case Operation(sign, left, right):
-            a, b = _value(left, metrics), _value(right, metrics)
-            if sign == "/" and b == 0:
-                raise DividedByZero(spelt(right))
-            return _OPERATORS[sign](a, b)
-
-
-_OPERATORS: Mapping[str, Callable[[float, float], float]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
-
-
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a metric has a value: not a text, not what a division by zero gives, and not less than nothing.
 
     Nor 2^63 or more, for a counter that ran below zero reads as a number near 2^64.
     """
     return isinstance(value, int | float) and 0 <= value < TOO_MUCH
-
-
-@lru_cache(MOST_REMEMBERED)
-def _names(tree: Tree) -> tuple[str, ...]:
-    """Metrics and quantities that a formula reads, each once."""
-    match tree:
-        case Name(name):
-            return (name,)
-        case Operation(_, left, right):
-            return tuple(dict.fromkeys(_names(left) + _names(right)))
-    return ()
-
-
-# ---- formulas ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Number:
-    value: float
-
-
-@dataclass(frozen=True)
-class Name:
-    name: str
-
-
-@dataclass(frozen=True)
-class Operation:
-    sign: str  # + - * /
-    left: Tree
-    right: Tree
-
-
-Tree = Number | Name | Operation
-
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?P<name>@?[A-Za-z_][\w.:]*)|(?P<sign>[-+*/()]))")
-
-
-def parsed(text: str) -> Tree:
-    """A formula of numbers, names, + - * / and parentheses. Raises ValueError, which a test of the data files finds.
-
-    >>> parsed("a.sum / 2")
-    Operation(sign='/', left=Name(name='a.sum'), right=Number(value=2.0))
-    """
-    tokens = _tokens(text)
-    tree, rest = _sum(tokens)
-    if rest:
-        raise ValueError(f"{text!r} goes on after its end: {rest[0]!r}")
-    return tree
-
-
-def _tokens(text: str) -> list[str]:
-    tokens, at = [], 0
-    text = text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ValueError(f"{text!r} cannot be read from {text[at:]!r} on")
-        tokens.append(match.group().strip())
-        at = match.end()
-    return tokens
-
-
-def _sum(tokens: list[str]) -> tuple[Tree, list[str]]:
-    left, rest = _product(tokens)
-    while rest and rest[0] in "+-":
-        sign = rest[0]
-        right, rest = _product(rest[1:])
-        left = Operation(sign, left, right)
-    return left, rest
-
-
-def _product(tokens: list[str]) -> tuple[Tree, list[str]]:
-    left, rest = _atom(tokens)
-    while rest and rest[0] in "*/":
-        sign = rest[0]
-        right, rest = _atom(rest[1:])
-        left = Operation(sign, left, right)
-    return left, rest
-
-
-def _atom(tokens: list[str]) -> tuple[Tree, list[str]]:
-    if not tokens:
-        raise ValueError("a formula ends too early")
-    first, rest = tokens[0], tokens[1:]
-    if first == "(":
-        inner, rest = _sum(rest)
-        if rest[:1] != [")"]:
-            raise ValueError("a parenthesis is not closed")
-        return inner, rest[1:]
-    if first[0].isdigit():
-        return Number(float(first)), rest
-    if first in "+-*/)":
-        raise ValueError(f"{first!r} stands where a value should")
-    return Name(first), rest
-
-
-def spelt(tree: Tree) -> str:
-    """The formula as text, with no more parentheses than it needs.
-
-    >>> spelt(parsed("(1 - (2 - a)) * (3 / (b / c))"))
-    '(1 - (2 - a)) * 3 / (b / c)'
-    """
-    match tree:
-        case Number(value):
-            return f"{value:g}"
-        case Name(name):
-            return name
-        case Operation(sign, left, right):
-            before, after = spelt(left), spelt(right)
-            if _binds(left) < _BINDS[sign]:
-                before = f"({before})"
-            if _binds(right) < _BINDS[sign] or (sign in "-/" and _binds(right) == _BINDS[sign]):
-                after = f"({after})"
-            return f"{before} {sign} {after}"
-
-
-_BINDS = {"+": 1, "-": 1, "*": 2, "/": 2}
-
-
-def _binds(tree: Tree) -> int:
-    return _BINDS[tree.sign] if isinstance(tree, Operation) else 3
 
 
 # ---- the data files ------------------------------------------------------------------------------------------------

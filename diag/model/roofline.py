@@ -143,6 +143,11 @@ class Roofline:
         return max(0.0, 1 - self.tightest.share)
 
     @property
+    def is_open(self) -> bool:
+        """Whether a pipeline may be at its limit unseen: its work is not counted, nor how busy the SMs were."""
+        return bool(self.uncounted) and not any(unit.side == "compute" for unit in self.units)
+
+    @property
     def counts_instructions(self) -> bool:
         """Whether the launch belongs under the instruction roofline: it does next to no work of any precision."""
         executed = self.instructions.per_s if self.instructions else 0.0
@@ -164,9 +169,9 @@ class Roofline:
         return [limit for limit in self.limits if limit.share > 1 + slack]
 
     def bound(self, ladder: Ladder) -> Bound | None:
-        """None where one side is not known, or a point lies above its roof."""
+        """None where one side is not known or open, or a point lies above its roof."""
         memory, compute = (self._most(side) for side in ("memory", "compute"))
-        if memory is None or compute is None or self.above(ladder.slack):
+        if memory is None or compute is None or self.is_open or self.above(ladder.slack):
             return None
         if max(memory, compute) < ladder.low:
             return "latency"

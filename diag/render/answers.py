@@ -19,6 +19,9 @@ MOST_RULES = 8
 MOST_METRICS = 2
 """In a terminal, of a reason that names more."""
 
+MOST_REASONS = 16
+"""In a terminal, of reasons that name metrics: where there are more, each section of ncu is named once."""
+
 MOST_SUBJECTS = 2
 """More devices or inputs than this are counted."""
 
@@ -68,13 +71,30 @@ def cannot_tell(report: Report) -> list[str]:
 def cannot_tell_in_short(report: Report) -> list[str]:
     """First, for each tool, the captures that would tell more; then the other reasons. Long lists are counted."""
     captures: dict[str, dict[str, list[CannotTell]]] = {}
-    others: list[str] = []
+    others: dict[str, list[CannotTell]] = {}
     for because, answers in _reasons(report).items():
         if capture := _CAPTURE.fullmatch(because):
             captures.setdefault(capture["tool"], {}).setdefault(capture["options"], []).extend(answers)
         else:
-            others.append(f"{_in_short(report, answers)}: {_with_few_metrics(because)}")
-    return [*(_captures(report, tool, by_options) for tool, by_options in captures.items()), *others]
+            others[because] = answers
+    if sum(bool(_MISSED.search(because)) for because in others) > MOST_REASONS:
+        others = _without_metrics(others)
+    return [
+        *(_captures(report, tool, by_options) for tool, by_options in captures.items()),
+        *(f"{_in_short(report, answers)}: {_with_few_metrics(because)}" for because, answers in others.items()),
+    ]
+
+
+def _without_metrics(reasons: Mapping[str, Sequence[CannotTell]]) -> dict[str, list[CannotTell]]:
+    """What is the same but for the metrics, put together."""
+    alike: dict[str, list[CannotTell]] = {}
+    for because, answers in reasons.items():
+        alike.setdefault(_MISSED.sub("metrics were", because), []).extend(answers)
+    return alike
+
+
+_MISSED = re.compile(r"[\w.:]*_[\w.:]*(?:, [\w.:]+)*(?: and \d+ more)? (?:was|were)(?= not (?:collected|measured))")
+"""Metrics of ncu, which a reason names, with the verb after them."""
 
 
 _METRICS = re.compile(r"(?P<names>[\w.:]+(?:, [\w.:]+)+)(?= were not )")
@@ -124,7 +144,11 @@ def clear(report: Report) -> list[Alike]:
     named = [
         (f"{answer.rule} (in part)" if _about(answer) in is_untold else answer.rule, answer) for answer in report.clear
     ]
-    return sorted(_alike(report, named), key=lambda alike: alike.where)
+    return sorted(_alike(report, named), key=lambda alike: _NUMBER.sub(lambda match: match[0].zfill(9), alike.where))
+
+
+_NUMBER = re.compile(r"^\d+")
+"""How many of something, which is sorted as a number."""
 
 
 def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:

@@ -139,6 +139,7 @@ def _finding(change: FindingChange) -> dict[str, Any]:
         "title": change.title,
         "device": change.device,
         "name": change.name,
+        "share_of": change.share_of,
         "before": _known(change.before),
         "after": _known(change.after),
     }

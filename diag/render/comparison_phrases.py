@@ -13,6 +13,7 @@ from diag.compare.noise import ERROR, LEVEL, RUN_TO_RUN
 from diag.compare.questions import Evidence
 from diag.compare.recording import Recording, Side
 from diag.model import units
+from diag.render.phrases import whole
 
 NOT_THERE = "-"
 
@@ -205,7 +206,7 @@ def finding(change: FindingChange) -> str:
     about = "" if change.device is None else f", GPU {change.device}"
     shares = [units.share(each.recoverable_share) for each in (change.before, change.after) if each]
     could = any(each.recoverable_share for each in (change.before, change.after) if each)
-    won = f"; at most {' → '.join(shares)} of the window to win" if could else ""
+    won = f"; at most {' → '.join(shares)} of {whole(change.share_of)} to win" if could else ""
     standing = "not looked for again" if change.standing == "not looked for" else change.standing
     return f"{standing}: {change.title}{about}{won} (rule {change.rule})"
 

@@ -17,7 +17,7 @@ from diag.render.comparison_phrases import (
     tally,
     time_of,
 )
-from diag.render.tables import Table
+from diag.render.table import Table
 from diag.rules.document import SpeedOfLightOf
 
 NOTHING = SpeedOfLightOf()

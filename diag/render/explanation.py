@@ -10,7 +10,6 @@ from diag.render.needs import what_it_needs
 from diag.render.text import INDENT, Page
 from diag.rules import thresholds as limits
 from diag.rules.engine import SECTIONS, Rule
-from diag.rules.finding import Subject
 from diag.rules.report import Report
 
 
@@ -41,13 +40,15 @@ def answers(of: Rule, report: Report, *, width: int = 80) -> str:
     """What the rule says of some inputs: its findings, else what it found in order or could not tell."""
     page = Page(width, color=False)
     said = [
-        f"{finding.severity}: {_on(report, finding.title, finding.subject)} [{finding.id}]. {finding.claim}"
+        f"{finding.severity}: {_on(finding.title, phrases.about(report, finding))} [{finding.id}]. {finding.claim}"
         for finding in report.findings
         if finding.rule == of.id
     ]
-    said += [_on(report, "in order", answer.subject) for answer in report.clear if answer.rule == of.id]
     said += [
-        f"{_on(report, 'cannot tell', answer.subject)}: {answer.because}"
+        _on("in order", phrases.subject(report, answer.subject)) for answer in report.clear if answer.rule == of.id
+    ]
+    said += [
+        f"{_on('cannot tell', phrases.subject(report, answer.subject))}: {answer.because}"
         for answer in report.cannot_tell
         if answer.rule == of.id
     ]
@@ -55,8 +56,7 @@ def answers(of: Rule, report: Report, *, width: int = 80) -> str:
     return "\n".join(["In these inputs", *lines])
 
 
-def _on(report: Report, said: str, subject: Subject) -> str:
-    about = phrases.subject(report, subject)
+def _on(said: str, about: str) -> str:
     return f"{said}, {about}" if about else said
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import diag
 from diag.render.escape import unicode_only
 from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.launch_report import LaunchRow
 from diag.rules.report import Comparison, KernelRow, Report
 from diag.store.case import Source
 
@@ -34,7 +35,7 @@ def document(report: Report) -> dict[str, Any]:
         "devices": [asdict(row) for row in report.devices],
         "kernels": [_kernel(row) for row in report.kernels],
         "operators": [asdict(row) | {"is_modelled": True} for row in report.operators],
-        "launches": [asdict(row) for row in report.launches],
+        "launches": [_launch(row) for row in report.launches],
         "hardware": [asdict(row) for row in report.hardware],
         "ranges": [asdict(row) for row in report.ranges],
         "ranks": [],
@@ -69,6 +70,13 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "capabilities": dict(sorted(source.capabilities.items())),
         "notes": notes,
     }
+
+
+def _launch(row: LaunchRow) -> dict[str, Any]:
+    stalls = [
+        {"class": s.stall_class, "reason": s.reason, "share": s.share, "share_of": s.share_of} for s in row.stalls
+    ]
+    return asdict(row) | {"stalls": stalls}
 
 
 def _kernel(row: KernelRow) -> dict[str, Any]:

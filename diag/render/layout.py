@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from functools import cache
 
 from diag.render.escape import one_line
-from diag.render.tables import Table
+from diag.render.table import Table
 
 ELLIPSIS = "…"
 GUTTER = "  "
@@ -114,8 +114,11 @@ def columns(table: Table, width: int, indent: str = "") -> list[str]:
     room = [max(map(cells, column)) for column in shown]
     name = kept.index(table.name_column)
     room[name] = min(room[name], _room_left(width - cells(indent), room[:name] + room[name + 1 :]))
-    names = [_wrapped(text, room[name]) if table.wraps_names else [text] for text in shown[name]]
-    shown[name] = shorten([first for first, *_ in names], room[name])
+    if table.wraps_names:
+        names = _wrapped(shown[name], room[name])
+    else:
+        names = [[text] for text in shorten(shown[name], room[name])]
+    shown[name] = [first for first, *_ in names]
     before_name = indent + " " * sum(size + len(GUTTER) for size in room[:name])
     lines: list[str] = []
     for row, (_, *more) in zip(zip(*shown, strict=True), names, strict=True):
@@ -130,10 +133,10 @@ def columns_left_out(table: Table, width: int, indent: str = "") -> list[str]:
     return [header for i, header in enumerate(table.header) if i not in kept]
 
 
-def _wrapped(name: str, room: int) -> list[str]:
-    """A name over several lines, the second and later ones indented; no longer than three of them."""
+def _wrapped(names: Sequence[str], room: int) -> list[list[str]]:
+    """Each name over several lines, the second and later ones indented; no longer than three of them."""
     indent = "  " if room > NARROWEST_DIFFERENCE else ""
-    return wrap(elide(name, MOST_NAME_LINES * (room - len(indent))), room, indent, "")
+    return [wrap(name, room, indent, "") for name in shorten(names, MOST_NAME_LINES * (room - len(indent)))]
 
 
 def grid(header: Sequence[str], rows: Sequence[Sequence[str]], width: int, numbers: Set[int] = frozenset()) -> str:

@@ -48,7 +48,7 @@ def _lead(report: Report) -> Iterable[str]:
 
 
 def _identity(report: Report, finding: Finding) -> str:
-    about = phrases.subject(report, finding.subject)
+    about = phrases.about(report, finding)
     parts = [phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {name(finding.rule)}"]
     said = ", ".join([*parts, text(about)] if about else parts)
     return f"{said}; more: {name(f'diag explain {finding.id}')}"
@@ -80,7 +80,7 @@ def _others(report: Report, top: int) -> Iterable[str]:
 
 def _item(report: Report, alike: Sequence[Finding]) -> str:
     finding = alike[0]
-    about = phrases.subject(report, finding.subject)
+    about = phrases.about(report, finding)
     title = f"**{text(finding.title)}**" + (f", {text(about)}" if about else "")
     said = text(phrases.in_short(report, alike))
     return f"- {phrases.severity(report, finding)}: {title} {name(finding.id)}\\\n  {said}"

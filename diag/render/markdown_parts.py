@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from diag.render.escape import markdown_code, markdown_prose, one_line
 from diag.render.layout import elide, shorten
-from diag.render.tables import Table
+from diag.render.table import Table
 
 LONGEST_TEXT = 1_200
 LONGEST_NAME = 120

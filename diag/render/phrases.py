@@ -126,9 +126,6 @@ def baseline_changes(report: Report, comparison: Comparison) -> list[str]:
     return [*(_changed(report, comparison, finding) for finding in changed), *map(_gone, comparison.gone)]
 
 
-_SHARE_OF: Mapping[ShareOf, str] = {"window": "the window", "profiled_kernel_time": "the profiled kernel time"}
-
-
 def _has_changed(comparison: Comparison, finding: Finding) -> bool:
     before = comparison.before.get(finding.id)
     return comparison.standing[finding.id] != "known" or (before is not None and before.is_other_cause)
@@ -136,19 +133,19 @@ def _has_changed(comparison: Comparison, finding: Finding) -> bool:
 
 def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
     standing, before = comparison.standing[finding.id], comparison.before.get(finding.id)
-    about = subject(report, finding.subject)
+    where = about(report, finding)
     shares = cause = ""
     if before and standing in ("worse", "better"):
-        of = _SHARE_OF[finding.share_of]
+        of = whole(finding.share_of)
         shares = f": {units.share(before.share or 0.0)} of {of} then, {units.share(finding.share or 0.0)} now"
     if before and before.is_other_cause:
         cause = f"; cause changed: was {before.title!r}"
-    return f"{standing}: {finding.title}{f', {about}' if about else ''}{shares}{cause} [{finding.id}]"
+    return f"{standing}: {finding.title}{f', {where}' if where else ''}{shares}{cause} [{finding.id}]"
 
 
 def _gone(gone: Gone) -> str:
     about = "" if gone.device is None else f", GPU {gone.device}"
-    share = "" if gone.share is None else f", {units.share(gone.share)} of {_SHARE_OF[gone.share_of]} then"
+    share = "" if gone.share is None else f", {units.share(gone.share)} of {whole(gone.share_of)} then"
     standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
     return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
@@ -205,6 +202,11 @@ def terms(finding: Finding, shown: Sequence[Evidence]) -> list[tuple[str, str]]:
     ]
 
 
+def whole(of: ShareOf) -> str:
+    """What a share is of."""
+    return "the window" if of == "window" else "the kernel time that was profiled"
+
+
 def at_most(finding: Finding, report: Report | None = None) -> str | None:
     """The bound on what can be won, as a share too where the report knows the window; None where there is no bound."""
     if finding.recoverable_ns is None:
@@ -212,9 +214,7 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
     bound = f"At most {units.time(finding.recoverable_ns)} could be won"
     row = device_of(report, finding.subject) if report else None
     if finding.whole_ns:
-        return (
-            f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of the kernel time that was profiled."
-        )
+        return f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of {whole(finding.share_of)}."
     if row is None or not has_shares(row):
         return f"{bound}."
     return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
@@ -256,7 +256,13 @@ def _elsewhere(report: Report, finding: Finding) -> str:
 
 
 def overlap(report: Report, finding: Finding) -> str | None:
-    ids = report.overlaps.get(finding.id)
+    """Others on the same time. That several speak of one kernel need not be said: each names it."""
+    others = {other.id: other for other in report.findings}
+    ids = [
+        each
+        for each in report.overlaps.get(finding.id, ())
+        if each not in others or not others[each].subject.same_kernel(finding.subject)
+    ]
     return f"Partly the same time as {some(ids)}: do not add them up." if ids else None
 
 
@@ -334,6 +340,12 @@ def focus(report: Report) -> DeviceRow | None:
     about: list[Subject | KernelRow] = [*([finding.subject] if finding else []), *report.kernels[:1]]
     found = filter(None, (device_of(report, each) for each in about))
     return next(found, report.devices[0] if report.devices else None)
+
+
+def on_device(report: Report) -> str:
+    """For the title of a table about the device that the verdict speaks of; empty where there is one only."""
+    row = focus(report)
+    return f" on {device(report, row)}" if row and len(report.devices) > 1 else ""
 
 
 def has_shares(row: DeviceRow) -> bool:

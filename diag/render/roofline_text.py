@@ -11,7 +11,7 @@ from diag.render.dots import Canvas
 from diag.render.escape import one_line
 from diag.render.layout import columns, columns_left_out, wrap
 from diag.render.roofline_chart import Chart, Range, charts, tick_label, ticks
-from diag.render.tables import NOT_CAPTURED, Table
+from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 AXIS_ROOM = 6

@@ -10,7 +10,8 @@ from diag.render import answers, phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
 from diag.render.roofline_text import roofline_lines
-from diag.render.tables import Table, tables
+from diag.render.table import Table
+from diag.render.tables import tables
 from diag.rules.finding import Evidence, Finding, Severity
 from diag.rules.report import Report
 
@@ -110,8 +111,11 @@ class Page:
         labels = [INDENT * depth + one_line(label) for depth, label, _ in outline]
         values = [_bounded(phrases.value(each)) for *_, each in outline]
         is_number = [not isinstance(each.value, str) for *_, each in outline]
-        room = min(max(map(cells, labels), default=0), self.prose_width // 2)
         numbers = max((cells(value) for value, right in zip(values, is_number, strict=True) if right), default=0)
+        most = self.prose_width // 2
+        if all(is_number):  # a text needs the other half
+            most = max(most, self.prose_width - numbers - len(INDENT + GUTTER))
+        room = min(max(map(cells, labels), default=0), most)
         numbers = min(numbers, self.prose_width - room - len(INDENT + GUTTER))
         lines: Lines = []
         for label, value, right in zip(shorten(labels, room), values, is_number, strict=True):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.model.operators import MODELLED, Arguments, Work, work_of
+from diag.model.operator_arguments import Arguments
+from diag.model.operators import MODELLED, Work, work_of
 from diag.store.case import Case
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline

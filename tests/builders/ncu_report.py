@@ -91,7 +91,7 @@ class NcuReport:
     def encoded(self) -> bytes:
         """As ncu writes: what it was told, code, the names of metrics in two parts, a launch, devices, all others."""
         strings: dict[str, int] = {}
-        results = [_result(launch, strings) for launch in self.launches]
+        results = [_result(launch, strings, is_clock_locked=self.clock_control == "Base") for launch in self.launches]
         launches = [
             _block({_NUMBER_OF[launch.kind]: 1}, result, pid=launch.pid)
             for launch, result in zip(self.launches, results, strict=True)
@@ -138,7 +138,7 @@ def _files(sources: Mapping[str, str]) -> bytes:
     return message({1: 1 << 32, 8: {1: [{1: name.encode(), 2: content.encode()} for name, content in sources.items()]}})
 
 
-def _result(launch: KernelLaunch, strings: dict[str, int]) -> bytes:
+def _result(launch: KernelLaunch, strings: dict[str, int], *, is_clock_locked: bool) -> bytes:
     ordinal = {} if launch.device is None else {"launch__device_id": launch.device}
     metrics: list[Any] = []
     for name, value in {**ordinal, **launch.metrics}.items():
@@ -146,7 +146,7 @@ def _result(launch: KernelLaunch, strings: dict[str, int]) -> bytes:
         elements: list[Any] = [{1: value_of(key), 2: value_of(part)} for key, part in instances.items()]
         metrics.append({1: strings.setdefault(name, len(strings)), 2: value_of(value), 3: elements})
     nvtx = _nvtx(launch.pushed, launch.started)
-    locked = {1: 1, 2: 1}
+    locked = {1: int(is_clock_locked), 2: int(is_clock_locked)}
     if launch.kind != "kernel":
         return message({1: 101, 2: 1, 4: metrics, 9: int(launch.is_unsupported), 10: nvtx, 11: 1, 12: locked})
     demangled = launch.name.encode()

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Command
+from tests.ingest.ncu_output.pages import details, figure
+from tests.ingest.ncu_output.test_text_pages import NEW
 
 
 def test_a_healthy_machine(diag: Command) -> None:
@@ -36,3 +38,13 @@ def test_files(diag: Command, export: Path, tmp_path: Path) -> None:
     ran = diag("doctor", export, broken, tmp_path / "gone", "--format", "json")
     assert ran.status == 3
     assert [check["state"] for check in json.loads(ran.out)["checks"]] == ["ok", "broken", "broken"]
+
+
+def test_what_ncu_printed_is_known(diag: Command, tmp_path: Path) -> None:
+    pages = {"page.csv": details(figure("gpu__time_duration.sum", "ns", "5")), "page.txt": NEW}
+    files = [tmp_path / name for name in pages]
+    for file in files:
+        file.write_text(pages[file.name], encoding="utf-8")
+    shown = " ".join(diag("doctor", *files).is_quiet_success().split())
+    assert "a page of Nsight Compute in CSV" in shown
+    assert "a page of Nsight Compute as text" in shown

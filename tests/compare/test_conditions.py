@@ -39,7 +39,7 @@ def answers(comparison: Comparison) -> dict[str, str]:
 FACTS = Facts(
     gpus="NVIDIA H100",
     n_gpus=1,
-    limits="SMs 132",
+    limits={"SMs": "132", "memory": "80 GB"},
     kernels={"gemm": 3.0, "relu": 1.0},
     operators={"aten::mm": 3.0},
     precision="BF16",
@@ -84,7 +84,9 @@ def test_what_is_known_of_nothing_is_unknown() -> None:
         ({"gpus": "NVIDIA A100"}, "hardware", "differs"),
         ({"gpus": None}, "hardware", "unknown"),
         ({"n_gpus": 2}, "hardware", "differs"),
-        ({"limits": "SMs 114"}, "hardware", "differs"),
+        ({"limits": {"SMs": "114", "memory": "80 GB"}}, "hardware", "differs"),
+        ({"limits": {"SMs": "132"}}, "hardware", "same"),  # what one side does not tell sets none apart
+        ({"mig": "1"}, "hardware", "same"),  # of a case, where the other is a JSON report
         ({"world_size": "8"}, "hardware", "same"),  # of the other side it is not known
         ({"hosts": "b", "pieces": "GPU-2"}, "hardware", "same"),
         ({"shapes": {"aten::mm": {"[[4, 2]]": 5.0}}}, "lengths", "differs"),
@@ -240,6 +242,10 @@ def test_precision_is_told_when_most_of_the_time_tells_it() -> None:
     assert precision_of({single: 60.0, "my_gemm": 40.0}) is None
     assert precision_of({single: 999.0, half: 1.0}) == "FP32"
     assert precision_of({"softmax": 9.0}) is None
+
+
+def test_a_part_of_a_gpu_is_no_whole_one() -> None:
+    assert asked(replace(FACTS, mig="none"), replace(FACTS, mig="1"))["hardware"].answer == "differs"
 
 
 def test_types_of_operators() -> None:

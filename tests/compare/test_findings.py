@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from diag.compare.findings import finding_changes
 from diag.compare.of_report import recording_of
 from diag.compare.recording import Side
+from diag.render import comparison_phrases
 from diag.rules import document
 from diag.rules.finding import CannotTell, Clear, Finding, Subject
 from diag.rules.report import Report
@@ -57,3 +60,11 @@ def test_of_several_runs_the_one_of_median_length_speaks() -> None:
         for rule, ns in (("short", 10), ("usual", 20), ("long", 90))
     ]
     assert standings(Side("a", runs), Side("b", runs)) == [("usual", "known")]
+
+
+def test_shares_of_a_profile_are_not_called_shares_of_a_window() -> None:
+    found = replace(finding("ncu.roofline"), share=0.3, whole_ns=10 * MS, recoverable_ns=3 * MS)
+    found = replace(found, subject=Subject(source=1, kernel="gemm", configuration="<<<1, 32>>>"))
+    (change,) = finding_changes(side(found), side())
+    assert change.share_of == "profiled_kernel_time"
+    assert "at most 30.0 % of the kernel time that was profiled to win" in comparison_phrases.finding(change)

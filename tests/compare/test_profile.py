@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
+from diag.errors import UsageError
 from tests.builders.ncu_report import KernelLaunch, NcuReport
 from tests.compare.conftest import Compare
 
@@ -59,7 +62,13 @@ def test_which_kernels_were_profiled_is_no_change(compared: Compare) -> None:
     assert {each.change.name: each.change.answer for each in comparison.launches}["sort"] == "new"
 
 
-def test_other_clocks_make_profiles_incomparable(compared: Compare) -> None:
-    unlocked = replace(profile(*EVEN), clock_control="None")
-    assert compared(profile(*EVEN), unlocked).answer == "not comparable"
-    assert compared(profile(*EVEN), unlocked, allowed=["configuration"]).answer == "within noise"
+def test_profiles_that_were_made_otherwise_are_not_comparable(compared: Compare) -> None:
+    """Each pass of an application replay runs all of the program, with the caches as the program leaves them."""
+    replayed = replace(profile(*EVEN), replay="Application")
+    assert compared(profile(*EVEN), replayed).answer == "not comparable"
+    assert compared(profile(*EVEN), replayed, allowed=["configuration"]).answer == "within noise"
+
+
+def test_a_metric_of_timelines_is_answered_with_what_profiles_have(compared: Compare) -> None:
+    with pytest.raises(UsageError, match="What they have: launches"):
+        compared(profile(*EVEN), profile(*EVEN), metric="kernels")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from diag.model.operators import Arguments, Shape, Work, work_of
+from diag.model.operator_arguments import Arguments, Shape
+from diag.model.operators import Work, work_of
 
 FLOAT, HALF = "float", "c10::Half"
 
@@ -72,6 +73,54 @@ def test_gradients_of_a_convolution_are_twice_its_work() -> None:
     assert work("convolution_backward", shapes).flops == 2 * 32 * 2 * 118_013_952
 
 
+def backward(mask: str, transposed: str = "False") -> list[str]:
+    return ["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", transposed, "[0, 0]", "1", mask]
+
+
+def test_only_the_gradients_that_are_asked_for_are_work() -> None:
+    """Figures of PyTorch 2.13's FlopCounterMode for conv2d of 6 to 8 channels with a stride of 2, less its forward."""
+    shapes: list[Shape] = [(2, 8, 8, 8), (2, 6, 16, 16), (8, 6, 3, 3)]
+    weight_only = work("convolution_backward", shapes, values=backward("[False, True, False]"))
+    assert weight_only.flops == 221_184 - 110_592
+    assert weight_only.n_bytes == 4 * (2 * 8 * 64 + 2 * 6 * 256 + 8 * 6 * 9)
+    both = work("convolution_backward", shapes, values=backward("[True, True, True]"))
+    assert both.flops == 2 * 110_592
+
+
+TRANSPOSED = (2, 6, 9, 9), (6, 4, 3, 3)
+
+
+def test_a_transposed_convolution_has_a_filter_at_each_input() -> None:
+    """conv_transpose2d with a stride of 2, a padding of 1: 17 × 17 outputs; FLOPs as FlopCounterMode has them."""
+    values = ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "True", "[0, 0]", "1"]
+    found = work("convolution", [*TRANSPOSED, ()], values=values)
+    assert found.flops == 69_984
+    assert found.n_bytes == 4 * (2 * 6 * 81 + 6 * 4 * 9 + 2 * 4 * 17 * 17)
+    of_two_groups = work("convolution", [*TRANSPOSED, ()], values=[*values[:7], "[1, 1]", "2"])
+    assert of_two_groups.n_bytes == 4 * (2 * 6 * 81 + 6 * 4 * 9 + 2 * 8 * 18 * 18)
+    gradients = work(
+        "convolution_backward", [(2, 4, 17, 17), *TRANSPOSED], values=backward("[True, True, False]", "True")
+    )
+    assert gradients.flops == 209_952 - 69_984
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes", "n_bytes"),
+    [
+        ("aten::eq", [FLOAT, FLOAT], 100 * (4 + 4 + 1)),
+        ("aten::where", ["bool", HALF, HALF], 100 * (1 + 2 + 2 + 2)),
+        ("aten::div", ["long int", "long int"], 100 * (8 + 8 + 4)),
+        ("aten::mul", [HALF, FLOAT], 100 * (2 + 4 + 4)),
+        ("aten::mul", ["long int", HALF], 100 * (8 + 2 + 2)),
+        ("aten::mul_", [HALF, FLOAT], 100 * (2 + 4 + 2)),
+    ],
+)
+def test_the_result_has_the_type_that_pytorch_gives_it(name: str, dtypes: list[str], n_bytes: int) -> None:
+    found = work_of(name, Arguments([(100,)] * len(dtypes), dtypes))
+    assert found is not None
+    assert found.n_bytes == n_bytes
+
+
 def test_attention_is_two_products_of_the_score_matrix() -> None:
     """One layer of BERT-small on 141 tokens: 8 heads of 64."""
     q: Shape = (1, 8, 141, 64)
@@ -81,6 +130,15 @@ def test_attention_is_two_products_of_the_score_matrix() -> None:
     assert full.n_bytes == 4 * 2 * 8 * 141 * 64
     causal = work("_scaled_dot_product_flash_attention", [q, q, q], HALF, [*values[:4], "True", *values[5:]])
     assert causal.flops == 4 * 8 * (141 * 142 // 2) * 64
+
+
+def test_gradients_of_attention_are_five_products() -> None:
+    """As FlopCounterMode of PyTorch 2.13 has it: 5 · 2 · 16 · 16 · 8 for each of 8 heads."""
+    q: Shape = (2, 4, 16, 8)
+    values = [""] * 10 + ["0.", "False"]
+    found = work("_scaled_dot_product_flash_attention_backward", [q] * 5 + [(2, 4, 16), *[()] * 6], HALF, values)
+    assert found.flops == 5 * 2 * 8 * 16 * 16 * 8
+    assert found.n_bytes == 2 * 8 * 2 * 4 * 16 * 8  # five are read, three written
 
 
 def test_grouped_queries_read_fewer_keys_and_compute_as_much() -> None:

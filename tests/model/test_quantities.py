@@ -18,20 +18,6 @@ def test_every_formula_of_the_data_files_can_be_read_and_has_a_known_unit() -> N
         assert all(vars(quantity).values())
 
 
-@pytest.mark.parametrize("text", ["", "a +", "(a", "a b", "* a", "a / )", "a # b"])
-def test_what_is_no_formula_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        q.parsed(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "spelt"),
-    [("1 - 2 - 3 * 4 / 6", "1 - 2 - 3 * 4 / 6"), ("((1 * a) - (b))", "1 * a - b"), ("2 * (a + b)", "2 * (a + b)")],
-)
-def test_operators_bind_as_in_arithmetic(text: str, spelt: str) -> None:
-    assert q.spelt(q.parsed(text)) == spelt
-
-
 @pytest.fixture
 def defined(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Puts quantities in the place of those of the data files; each given by its formulas."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from diag.model.operators import Arguments, Work, work_of
+from diag.model.operator_arguments import Arguments
+from diag.model.operators import Work, work_of
 
 
 def work(operator: str, *shapes: tuple[int, ...]) -> Work:

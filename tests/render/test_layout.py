@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diag.render.layout import cells, columns, elide, grid, shorten, wrap
-from diag.render.tables import Table
+from diag.render.table import Table
 
 TEXT = st.text(st.sampled_from("ab 行é\u0301❤\ufe0f%1"), max_size=80)
 
@@ -55,6 +55,14 @@ def test_a_narrow_table_keeps_its_names_and_its_first_numbers() -> None:
     table = Table("t", ("share", "total", "kernel"), [("95.0 %", "1.1 s", "gemv2T_kernel_val")], name_column=2)
     assert columns(table, 80) == [" share  total  kernel", "95.0 %  1.1 s  gemv2T_kernel_val"]
     assert columns(table, 24) == [" share  kernel", "95.0 %  gemv2T_k…nel_val"]
+
+
+def test_long_names_that_are_wrapped_stay_apart() -> None:
+    names = [f"void warptiling<(int)128, (int)128, (int){size}, (int)64>{'(float *, int)' * 9}" for size in (16, 32)]
+    table = Table("t", ("kernel",), [(name,) for name in names], name_column=0, wraps_names=True)
+    lines = columns(table, 24)
+    assert "16," in "".join(lines[1:4])
+    assert "32," in "".join(lines[4:])
 
 
 def test_numbers_of_a_grid_end_in_one_line() -> None:

@@ -10,6 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from diag.render import render_markdown
+from diag.rules.finding import Subject
 from diag.rules.report import Report
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
@@ -84,3 +85,9 @@ def test_code_in_running_text_is_code(report: Report) -> None:
 def test_the_severity_comes_before_the_evidence(report: Report) -> None:
     text = render_markdown(report)
     assert text.index("critical, high confidence") < text.index("### Why") < text.index("| evidence |")
+
+
+def test_a_kernel_that_the_title_names_is_not_named_again(report: Report) -> None:
+    about = Subject(source=1, kernel="gemm", configuration="<<<1, 32>>>")
+    waits = replace(report.findings[-1], title="gemm waits", subject=about)
+    assert "**gemm waits** `F" in render_markdown(replace(report, findings=[*report.findings[:-1], waits]))

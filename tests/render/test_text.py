@@ -180,6 +180,24 @@ def test_captures_that_would_tell_are_one_list(report: Report) -> None:
     assert "--sample=process-tree for host.hot, host.os_calls; --trace=osrt for host.locks sync.drain: too few" in words
 
 
+def test_of_many_kernels_each_section_of_ncu_is_named_once(report: Report) -> None:
+    untold = [
+        CannotTell(Subject(source=1), f"m__{number}.sum was not collected (ncu --section SpeedOfLight)", "ncu.roofline")
+        for number in range(20)
+    ]
+    many, few = (render_text(replace(report, cannot_tell=some)) for some in (untold, untold[:2]))
+    assert many.count("(ncu --section SpeedOfLight)") == 1
+    assert "metrics were not collected" in many
+    assert "m__1.sum was not collected" in few
+
+
+def test_labels_of_figures_take_the_room_that_numbers_leave(report: Report) -> None:
+    label = "Sectors that the L1 caches held when they were asked for"
+    (first, *others) = report.findings
+    told = replace(first, evidence=[Evidence(label, 36.8, "percent", "")])
+    assert label in render_text(replace(report, findings=[told, *others]), width=80)
+
+
 def test_in_full_every_number_opens_to_formula_and_query(report: Report) -> None:
     text = render_text(report, explain_all=True)
     assert text.count("  idle = window - union of all GPU operations\n    SELECT start_ns FROM gpu_op\n") == 2

@@ -154,7 +154,7 @@ def test_shares_of_profiled_kernels_are_told_as_such() -> None:
     now, then = finding(share=0.5, whole_ns=100 * MS), finding(share=0.1, whole_ns=100 * MS)
     report = reported(now)
     report = replace(report, baseline=baseline.compare(report, baseline.of_report(reported(then)), "main.json"))
-    assert "10.0 % of the profiled kernel time then, 50.0 % now" in " ".join(render_text(report).split())
+    assert "10.0 % of the kernel time that was profiled then, 50.0 % now" in " ".join(render_text(report).split())
 
 
 def test_what_the_baseline_alone_has_is_gone_unless_nobody_looked() -> None:

@@ -20,6 +20,13 @@ DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 READ = "dram__bytes_read.sum"
 ASKED, HELD = "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"
 
+WRITTEN, STORED = "dram__bytes_write.sum", "lts__t_sectors_srcunit_tex_op_write.sum"
+RED = "lts__t_sectors_srcunit_tex_op_red{}.sum"
+ATOMICS = ("red", "atom_dot_alu", "atom_dot_cas")
+NO_ATOMICS: Mapping[str, Value] = {
+    f"lts__t_sectors_srcunit_tex_op_{atomic}{hit}.sum": 0 for atomic in ATOMICS for hit in ("", "_lookup_hit")
+}
+
 # An A100 has 108 SMs: all of 1 GB for each of them is 108 GB.
 
 
@@ -41,7 +48,8 @@ def filling(gigabytes: int, more: Mapping[str, Value], *, l2: float = 20.0, wait
 def reading(gigabytes: int, more: Mapping[str, Value], *, dram: float = 90.0, missed: int | None = None) -> NcuReport:
     """A kernel that reads so much of device memory; `missed` GB of it were asked for and not in L2 (None: all)."""
     sectors = (gigabytes if missed is None else missed) * GB // 32
-    return NcuReport.of({DRAM: dram, READ: gigabytes * GB, ASKED: sectors + 1_000, HELD: 1_000, **more})
+    asked = {ASKED: sectors + 1_000, HELD: 1_000, **NO_ATOMICS}
+    return NcuReport.of({DRAM: dram, READ: gigabytes * GB, WRITTEN: 0, **asked, **more})
 
 
 CASES = {
@@ -69,6 +77,14 @@ def test_that_all_of_it_came_four_times_is_proven_by_the_allocation(ask: Ask) ->
 
 def test_an_l2_at_its_limit_sets_the_pace(ask: Ask) -> None:
     assert only_finding(ask("ncu.l1_hit_rate", filling(432, {REACH: GB}, l2=85.0, wait=0.5))).recoverable_ns == 750_000
+
+
+def test_the_instructions_of_the_sms_stay(ask: Ask) -> None:
+    """Of the 375 µs that the bytes could cost, the SMs leave 200."""
+    busy = {REACH: GB, "sm__throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
+    finding = only_finding(ask("ncu.l1_hit_rate", filling(432, busy)))
+    assert finding.recoverable_ns == pytest.approx(200_000, abs=1)
+    assert "the SMs are at 80.0 % of their peak" in finding.counterfactual
 
 
 def test_a_busy_l2_is_enough_where_nobody_waits(ask: Ask) -> None:
@@ -130,10 +146,40 @@ def test_what_is_read_beyond_all_that_is_within_reach_was_read_before(ask: Ask) 
 
 def test_what_nobody_asked_for_came_along(ask: Ask) -> None:
     """Every second sector is used: L2 fetches 64 bytes where 32 are wanted."""
-    finding = only_finding(ask("ncu.dram_traffic", reading(4, {REACH: 40 * GB}, missed=2)))
+    finding = only_finding(ask("ncu.dram_traffic", reading(4, {REACH: 40 * GB, STORED: 0}, missed=2)))
     assert finding.recoverable_ns == 500_000
     assert "came along" in finding.title
     assert finding.confidence == "medium"
+
+
+def test_stores_of_parts_of_sectors_may_be_why_more_is_read(ask: Ask) -> None:
+    stored = {REACH: 40 * GB, STORED: 2 * GB // 32}
+    assert only_finding(ask("ncu.dram_traffic", reading(4, stored, missed=2))).confidence == "low"
+
+
+def test_what_reductions_work_on_was_asked_for(ask: Ask) -> None:
+    """A histogram in device memory loads next to nothing, and L2 reads all that it adds to."""
+    reductions = {REACH: 40 * GB, RED.format(""): 4 * GB // 32, RED.format("_lookup_hit"): 0}
+    assert isinstance(ask("ncu.dram_traffic", reading(4, reductions, missed=0))[0], Clear)
+
+
+def test_without_reductions_counted_nobody_knows_what_was_asked_for(ask: Ask) -> None:
+    report = reading(4, {REACH: 40 * GB}, missed=2)
+    without = {name: value for name, value in report.launches[0].metrics.items() if "op_red" not in name}
+    (answer,) = ask("ncu.dram_traffic", NcuReport.of(without))
+    assert isinstance(answer, CannotTell)
+    assert "lts__t_sectors_srcunit_tex_op_red.sum" in answer.because
+
+
+def test_the_reads_of_a_kernel_that_writes_are_a_small_part(ask: Ask) -> None:
+    """It fills 4 GB; 40 MB were read beside, a hundredth of all traffic."""
+    filled = {WRITTEN: 4 * GB, READ: GB // 25, REACH: 40 * GB}
+    assert isinstance(ask("ncu.dram_traffic", reading(0, filled))[0], Clear)
+
+
+def test_excess_is_a_part_of_all_traffic(ask: Ask) -> None:
+    """3 of 4 GB were read before, of 6 GB that moved."""
+    assert only_finding(ask("ncu.dram_traffic", reading(4, {REACH: GB, WRITTEN: 2 * GB}))).recoverable_ns == 500_000
 
 
 def test_below_the_limit_the_excess_costs_its_part_of_the_busy_time(ask: Ask) -> None:

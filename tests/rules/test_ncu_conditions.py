@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from diag.ingest.importer import ImportOptions, open_inputs
 from diag.rules.finding import CannotTell, Finding
 from tests.builders.ncu_report import KernelLaunch, NcuReport, Value
 from tests.rules.asking import Ask, ThreeCases, only_finding
@@ -25,31 +22,15 @@ def at(mhz: float, *, clock_control: str = "None", more: Any = None) -> NcuRepor
     return replace(NcuReport.of(metrics), clock_control=clock_control)
 
 
-@dataclass(frozen=True)
-class Cased:
-    """A report as a case, in which something is stated that no reader finds in a report."""
-
-    report: NcuReport
-    sets: str
-
-    def write(self, path: Path) -> Path:
-        self.report.write(path)
-        case = path.with_suffix(".case")
-        with open_inputs([path], ImportOptions(use_cache=False, keep=case)):
-            pass
-        with sqlite3.connect(case) as db:
-            db.execute(f"UPDATE launch SET {self.sets}")
-        db.close()
-        return case
-
-    def backwards(self) -> Self:
-        return replace(self, report=self.report.backwards())
+def told(options: str) -> NcuReport:
+    """As newer reports keep it: how ncu was called."""
+    return replace(at(1400.0), command_line=f"ncu {options} ./program")
 
 
 CASES = {
     "ncu.conditions": ThreeCases(
         fires=lambda: at(765.0, clock_control="Base"),
-        clear=lambda: Cased(at(1400.0), "cache_control = 'none'"),
+        clear=lambda: told("--cache-control none"),
         untold=lambda: at(1400.0),
     ),
 }
@@ -78,7 +59,7 @@ def test_what_the_file_does_not_say_is_listed(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        (lambda: Cased(at(1400.0), "cache_control = 'all'"), "caches were flushed before each pass"),
+        (lambda: told("--set full"), "caches were flushed before each pass"),
         (lambda: replace(at(1400.0), replay="Application"), "passes come from application replay"),
         (lambda: at(1400.0, more={"gpu__time_duration.sum": 19_999}), "too short for a steady state"),
         (lambda: at(1400.0, more={"smsp__pcsamp_sample_count": 0}), "no warp was sampled"),

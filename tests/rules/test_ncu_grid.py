@@ -48,6 +48,22 @@ def test_a_grid_with_fewer_blocks_than_sms(ask: Ask) -> None:
     assert figures(finding)["SMs without a block"] == 0.5
 
 
+OF_PEAK = ".avg.pct_of_peak_sustained_elapsed"
+SM, MEMORY = f"sm__throughput{OF_PEAK}", f"gpu__compute_memory_throughput{OF_PEAK}"
+
+
+def test_half_of_the_sms_may_keep_device_memory_busy(ask: Ask) -> None:
+    assert only_finding(ask("ncu.waves", profile(54, others={MEMORY: 85}))).recoverable_ns == 150_000
+
+
+def test_full_warps_need_fewer_instructions_but_the_same_bytes(ask: Ask) -> None:
+    def busy(side: str) -> NcuReport:
+        return profile(108 * 30, threads=48, others={side: 90})
+
+    assert only_finding(ask("ncu.waves", busy(SM))).recoverable_ns == 250_000
+    assert only_finding(ask("ncu.waves", busy(MEMORY))).recoverable_ns == pytest.approx(100_000, abs=1)
+
+
 def test_a_tail(ask: Ask) -> None:
     """1,000 blocks of 864: 1.157 of 2 waves, 1 - 0.579 = 42 % of all places stay empty."""
     finding = only_finding(ask("ncu.waves", profile(1000)))

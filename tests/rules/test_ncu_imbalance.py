@@ -31,6 +31,12 @@ def test_the_time_without_work_is_what_could_be_won(ask: Ask) -> None:
     assert only_finding(ask("ncu.imbalance", active(800.0))).recoverable_ns == pytest.approx(200_000, abs=1)
 
 
+def test_no_more_than_the_busier_side_leaves_could_be_won(ask: Ask) -> None:
+    busy = {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 90.0}
+    finding = only_finding(ask("ncu.imbalance", active(800.0, more=busy)))
+    assert finding.recoverable_ns == pytest.approx(100_000, abs=1)
+
+
 def test_the_longest_sm_stands_for_the_launch_where_it_is_known(ask: Ask) -> None:
     """It is active for 900 cycles, an SM on average for 800."""
     more = {ACTIVE.format("max"): 900.0, "sm__cycles_elapsed.max": 1000.0}

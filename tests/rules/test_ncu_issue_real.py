@@ -153,9 +153,7 @@ def test_fp64_on_a_device_that_is_slow_at_it() -> None:
         fp64 = fired("ncu.fp64", kernel)
         assert figures(fp64)["FP64 pipe"] == pytest.approx(75.5656102480102)
         assert fp64.recoverable_ns == pytest.approx(1_168_077_824 * (1 - 0.803021571553682), abs=1)
-        assert fired("ncu.pipes", kernel).recoverable_ns == pytest.approx(
-            1_168_077_824 * (1 - 0.755656102480102), abs=1
-        )
+        assert "No other unit of the device is busier than 75.6 %." in fired("ncu.pipes", kernel).claim
 
 
 def test_the_ladder_agrees_with_nvidias_on_every_launch() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from diag.rules.finding import Clear
 from tests.builders.ncu_report import NcuReport, Value
 from tests.rules.asking import Ask, ThreeCases, only_finding
@@ -30,10 +28,11 @@ CASES = {
 
 
 def test_the_busiest_other_unit_is_what_remains(ask: Ask) -> None:
-    """Issue slots are in use for 55 % of the launch, L2 for 35: without the pipe's work it takes 55 %."""
+    """Issue slots are in use for 55 % of the launch, L2 for 35. That the pipe works is no loss of time."""
     report = piped(85.0, 20.0, **{ISSUE: 55.0, L2: 35.0, ALU.format("elapsed"): 82.0})
     finding = only_finding(ask("ncu.pipes", report))
-    assert finding.recoverable_ns == pytest.approx(450_000, abs=1)
+    assert finding.recoverable_ns is None
+    assert finding.level == "info"
     assert "No other unit of the device is busier than 55.0 %." in finding.claim
 
 

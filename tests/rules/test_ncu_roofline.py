@@ -11,6 +11,10 @@ from tests.builders.ncu_report import KernelLaunch, NcuReport
 from tests.launches.profiles import TIME, dram, instructions, l1, l2, tensor, vector
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
+SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+QUIET = {SM: 5.0}
+"""The SMs have little to do beside: no pipeline that is not counted is at its limit."""
+
 
 def report(*metrics: Mapping[str, float]) -> NcuReport:
     return NcuReport.of({name: value for each in (TIME, *metrics) for name, value in each.items()})
@@ -18,7 +22,7 @@ def report(*metrics: Mapping[str, float]) -> NcuReport:
 
 def doing(*, memory: float, compute: float) -> NcuReport:
     """Shares of the ceilings of device memory and of FP32."""
-    return report(dram(1000 * memory), vector("f", fma=5000 * compute))
+    return report(dram(1000 * memory), vector("f", fma=5000 * compute), QUIET)
 
 
 CASES = {
@@ -71,13 +75,13 @@ def test_what_the_datasheet_says_is_told_with_its_clock(ask: Ask) -> None:
 
 
 def test_the_step_names_the_level_that_is_nearest_to_its_ceiling(ask: Ask) -> None:
-    finding = only_finding(ask("ncu.roofline", report(dram(100), l2(2600), l1(3000), vector("f", fma=100))))
+    finding = only_finding(ask("ncu.roofline", report(dram(100), l2(2600), l1(3000), vector("f", fma=100), QUIET)))
     assert finding.title == "stencil is bound by memory: 65.0 % of its nearest roof"
     assert finding.next[0].startswith("Ask less of L2")
 
 
 def test_a_kernel_of_integers_is_never_at_no_per_cent_of_memory(ask: Ask) -> None:
-    finding = only_finding(ask("ncu.roofline", report(dram(100), vector("f"), vector("d"), instructions(280))))
+    finding = only_finding(ask("ncu.roofline", report(dram(100), vector("f"), vector("d"), instructions(280), QUIET)))
     assert finding.title == "stencil is bound by compute: 70.0 % of its nearest roof"
     assert finding.claim.startswith(
         "It does no work of any precision, so that its instructions are what counts. Instructions at 280.0 Ginst/s and "
@@ -86,25 +90,37 @@ def test_a_kernel_of_integers_is_never_at_no_per_cent_of_memory(ask: Ask) -> Non
 
 
 def test_a_kernel_of_tensor_cores_alone_is_judged_by_them(ask: Ask) -> None:
-    kernel = report(dram(100), tensor("src_int8", 14_000, 20_000), instructions(20))
+    kernel = report(dram(100), tensor("src_int8", 14_000, 20_000), instructions(20), QUIET)
     finding = only_finding(ask("ncu.roofline", kernel))
     assert finding.title == "stencil is bound by compute: 70.0 % of its nearest roof"
     assert finding.claim.startswith("INT8 tensor at 14.0 TOP/s and 140 OP/byte of DRAM, right of the ridge point")
 
 
-def test_work_that_was_not_counted_is_named_and_makes_it_less_sure(ask: Ask) -> None:
-    kernel = report(dram(300), vector("f", fma=1000))
-    unseen = only_finding(ask("ncu.roofline", kernel))
-    assert unseen.claim.endswith("Not counted: FP64, FP16, work of the tensor cores.")
-    assert unseen.confidence == "medium"
-    seen = report(dram(300), vector("f", fma=1000), {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 25.0})
-    assert only_finding(ask("ncu.roofline", seen)).confidence == "high"
+def test_a_pipeline_that_nothing_counts_may_be_the_limit(ask: Ask) -> None:
+    """A product on tensor cores, of which only FP32 and device memory were counted, is not far from its roof."""
+    (unseen,) = ask("ncu.roofline", report(dram(300), vector("f", fma=1000)))
+    assert isinstance(unseen, CannotTell)
+    assert unseen.because.startswith("FP64, FP16, work of the tensor cores may be its limit")
+    (copies,) = ask("ncu.roofline", report(dram(920), vector("f", fma=1000)))
+    assert isinstance(copies, Clear)
+    seen = only_finding(ask("ncu.roofline", report(dram(300), vector("f", fma=1000), {SM: 25.0})))
+    assert seen.claim.endswith("Not counted: FP64, FP16, work of the tensor cores.")
+    assert seen.confidence == "high"
 
 
 def test_a_pipeline_that_only_ncu_saw_is_a_limit_too(ask: Ask) -> None:
-    busy = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 90.0}
-    (answer,) = ask("ncu.roofline", report(dram(300), vector("f", fma=1000), busy))
+    (answer,) = ask("ncu.roofline", report(dram(300), vector("f", fma=1000), {SM: 90.0}))
     assert isinstance(answer, Clear)
+
+
+def test_every_share_has_a_formula_over_what_it_is_of(ask: Ask) -> None:
+    busy = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 25.0}
+    finding = only_finding(ask("ncu.roofline", report(dram(300), vector("f", fma=1000), busy)))
+    formulas = {each.label: each.formula for each in finding.evidence}
+    assert formulas["DRAM, of its ceiling"] == "DRAM / ceiling of DRAM"
+    assert formulas["SM speed of light"] == "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+    assert figures(finding)["DRAM, of its ceiling"] == pytest.approx(0.3)
+    assert figures(finding)["SM speed of light"] == 25
 
 
 def test_a_point_above_its_roof_is_an_error(ask: Ask) -> None:
@@ -121,7 +137,7 @@ def test_nothing_to_hold_against_memory_is_no_verdict(ask: Ask) -> None:
 
 def test_what_could_be_won_must_matter(ask: Ask) -> None:
     """Two kernels far below their roofs, one of them with a hundredth of the time."""
-    metrics = {**TIME, **dram(300), **vector("f", fma=1000)}
+    metrics = {**TIME, **dram(300), **vector("f", fma=1000), **QUIET}
     long = KernelLaunch({**metrics, "gpu__time_duration.sum": 99_000.0}, "long")
     short = KernelLaunch({**metrics, "gpu__time_duration.sum": 1_000.0}, "short")
     answers = ask("ncu.roofline", NcuReport([long, short]))

@@ -57,6 +57,12 @@ def test_a_hundredth_of_the_sectors_is_not_worth_a_word(ask: Ask) -> None:
     assert isinstance(ask("ncu.spills", local(20, 2))[0], Clear)  # 88 of 9,088
 
 
+def test_copies_of_the_tensor_memory_accelerator_are_traffic_too(ask: Ask) -> None:
+    """A product on tensor cores loads nothing itself: its few spills are all that L1 looks up, but 1 GB comes by."""
+    fetched = {"l1tex__m_xbar2l1tex_read_bytes.sum": 1_000_000_000}
+    assert isinstance(ask("ncu.spills", local(150, 100, globals_=0, **fetched))[0], Clear)
+
+
 def test_marked_instructions_tell_spills_from_arrays(ask: Ask) -> None:
     assert "spills registers:" in only_finding(ask("ncu.spills", local(150, 100, **{MARKED: 250}))).title
     assert "keeps arrays in local memory:" in only_finding(ask("ncu.spills", local(150, 100, **{MARKED: 0}))).title

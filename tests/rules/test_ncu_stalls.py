@@ -39,7 +39,7 @@ CASES = {
     "ncu.stalls": ThreeCases(
         fires=lambda: waiting({"long_scoreboard": 12.0, "selected": 1.0, "not_selected": 2.0}),
         clear=lambda: waiting({"long_scoreboard": 12.0, "selected": 1.0}, busy=0.8),
-        untold=lambda: NcuReport.of({BUSY: 0.3, LATENCY: 20.0, STALL.format("long_scoreboard"): 12.0}),
+        untold=lambda: waiting({"short_scoreboard": 12.0}),
     ),
 }
 
@@ -63,6 +63,12 @@ def test_no_more_than_the_empty_slots_could_be_won(ask: Ask) -> None:
     assert finding.recoverable_ns == 300_000
 
 
+def test_no_more_than_the_busier_side_leaves_could_be_won(ask: Ask) -> None:
+    finding = only_finding(ask("ncu.stalls", waiting({"lg_throttle": 12.0}, **{MEMORY: 75.0})))
+    assert finding.recoverable_ns == 250_000
+    assert "the queue of memory instructions" in finding.title
+
+
 def test_states_of_warps_that_could_issue_are_no_stalls(ask: Ask) -> None:
     (answer,) = ask("ncu.stalls", waiting({"not_selected": 15.0, "selected": 3.0, "wait": 2.0}))
     assert isinstance(answer, Clear)
@@ -79,13 +85,19 @@ def test_a_stall_alone_proves_nothing(ask: Ask) -> None:
     (answer,) = ask("ncu.stalls", CASES["ncu.stalls"].untold())
     assert isinstance(answer, CannotTell)
     assert answer.because == (
-        f"waiting for memory latency proves nothing alone: {MEMORY} was not collected (ncu --section SpeedOfLight)"
+        "waiting for shared memory and MIO proves nothing alone: sm__mio_inst_issued.avg.pct_of_peak_sustained_elapsed "
+        "was not collected (ncu --section SpeedOfLight)"
     )
 
 
 @pytest.mark.parametrize(
     ("cycles", "limit"),
-    [({"long_scoreboard": 12.0}, {MEMORY: 80.0}), ({"math_pipe_throttle": 12.0}, {SM: 85.0})],
+    [
+        ({"long_scoreboard": 12.0}, {MEMORY: 80.0}),
+        ({"math_pipe_throttle": 12.0}, {SM: 85.0}),
+        ({"lg_throttle": 9.0, "drain": 5.0}, {MEMORY: 88.0}),  # a kernel that fills memory
+        ({"long_scoreboard": 12.0}, {SM: 88.0}),  # the loading warps of a product on tensor cores
+    ],
 )
 def test_waiting_for_what_is_at_its_limit_is_the_limits_sign(
     ask: Ask, cycles: dict[str, float], limit: dict[str, float]
@@ -130,6 +142,6 @@ def test_samples_stand_in_for_the_counters_and_name_the_instructions(ask: Ask, q
 
 
 def test_without_stalls_the_metrics_are_named(ask: Ask) -> None:
-    (answer,) = ask("ncu.stalls", NcuReport.of({BUSY: 0.3}))
+    (answer,) = ask("ncu.stalls", NcuReport.of({BUSY: 0.3, SM: 30.0, MEMORY: 40.0}))
     assert isinstance(answer, CannotTell)
     assert "ncu --section WarpStateStats --section SourceCounters" in answer.because

@@ -76,7 +76,7 @@ def test_in_a_folder(tmp_path: Path) -> None:
     saved(OTHERS["nvidia-smi"], tmp_path, "c.csv")
     said: list[str] = []
     assert [item.kind for item in find_inputs([tmp_path], said.append)] == ["ncu-csv", "ncu-text"]
-    assert "reading 1 CSV of Nsight Compute, 1 page of Nsight Compute; passing over 1 other file" in said[-1]
+    assert "reading 1 Nsight Compute CSV file, 1 Nsight Compute page; passing over 1 other file" in said[-1]
 
 
 def test_what_was_printed_of_a_report_beside_it_counts_once(tmp_path: Path) -> None:
