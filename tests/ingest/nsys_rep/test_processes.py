@@ -59,7 +59,7 @@ def test_names_of_threads(tmp_path: Path) -> None:
 
 def test_outputs_of_processes_are_named_but_not_told(tmp_path: Path) -> None:
     output = {1: global_pid(10), 2: 1, 3: 2}
-    strings = [b"a", b"/tmp/pid_10_stdout.log", b"what the program printed", b""]
+    strings = [b"a", b"/logs/pid_10_stdout.log", b"what the program printed", b""]
     newer = {b"UI Data": text(6, b"2024.6.2.25-246234924588v0")}
     report = Report([], strings=strings, outputs=[output, {**output, 2: 99, 3: 3}], sections=newer)
     export = converted_build(report, tmp_path)
