@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ class OperatorTime:
     work: Work  # of one call
     count: int
     gpu_ns: int  # union of what they launched, cut to the window
-    first_id: int  # one of the calls, in cpu_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,6 @@ class ModelledCalls:
     """Calls that have a model, in nesting order; `kind` counts through `works`, with their names and shapes."""
 
     works: Sequence[tuple[str, str, Work]]
-    id: Index
     thread_id: Index
     start_ns: Index
     end_ns: Index
@@ -58,13 +56,13 @@ def load_modelled_calls(case: Case, source_id: int) -> ModelledCalls:
             works += [(name, "".join(shapes.split()), work)] if work else []
         if (kind := found[key]) is not None:
             rows.append((*call, kind))
-    columns = np.array(rows, np.int64).reshape(-1, 5).T
-    _, thread_ids, starts_ns, ends_ns, _ = columns
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    thread_ids, starts_ns, ends_ns, _ = columns
     return ModelledCalls(works, *columns[:, nesting.nesting_order(thread_ids, starts_ns, ends_ns)])
 
 
 _CALLS = """
-    SELECT r.id, r.thread_id, r.start_ns, r.end_ns, n.text, r.shapes, r.dtypes, r.inputs
+    SELECT r.thread_id, r.start_ns, r.end_ns, n.text, r.shapes, r.dtypes, r.inputs
       FROM cpu_range r JOIN name n ON n.id = r.name_id
      WHERE r.source_id = :source AND r.kind = 'operator' AND r.shapes IS NOT NULL AND r.end_ns IS NOT NULL
        AND n.text IN (SELECT value FROM json_each(:names))
@@ -107,9 +105,8 @@ def operator_times(calls: ModelledCalls, device: DeviceTimeline) -> list[Operato
     gpu_ns = measure_by_label(starts_ns, ends_ns, kind)
     used = np.unique(call_of)
     counts = np.bincount(calls.kind[used], minlength=len(calls.works))
-    first: Mapping[int, int] = dict(zip(calls.kind[used][::-1].tolist(), calls.id[used][::-1].tolist(), strict=True))
     times = [
-        OperatorTime(*calls.works[number], int(counts[number]), measure_ns, first[number])
+        OperatorTime(*calls.works[number], int(counts[number]), measure_ns)
         for number, measure_ns in gpu_ns.items()
         if measure_ns > 0
     ]
