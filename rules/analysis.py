@@ -47,6 +47,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     traces = traces_in_scope(case, options)
     kernels, ladder = _profiled(case, traces), rooflines.ladder(limits["ncu.roofline"])
     answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
+    launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
     clear = [a for a in answers if isinstance(a, Clear)]
@@ -56,10 +57,10 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         verdict=verdict(findings, clear, devices, kernels, is_cut=any(source.is_cut for source in case.sources)),
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
-        kernels=rooflines.with_rooflines(_kernels(traces), kernels, ladder),
+        kernels=rooflines.with_rooflines(_kernels(traces), kernels, launches),
         operators=operator_rows(traces, ladder),
-        launches=launch_rows(case, kernels, ladder),
-        rooflines=rooflines.kernel_rooflines(kernels, ladder),
+        launches=launches,
+        rooflines=rooflines.kernel_rooflines(kernels, launches),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -120,23 +121,19 @@ def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
     for finding in findings:
         if finding.extent:
             with_time[_device_of(finding)].append(finding)
-        if finding.subject.configuration is not None:
-            on_kernel[_profiled_kernel_of(finding)].append(finding)
+        if finding.subject.launch is not None:
+            on_kernel[finding.subject.launch].append(finding)
     order = {finding.id: at for at, finding in enumerate(findings)}
     overlaps = {}
     for a in findings:
         same_time = [b.id for b in with_time[_device_of(a)] if a.extent & b.extent] if a.extent else []
-        same_kernel = [b.id for b in on_kernel[_profiled_kernel_of(a)] if a.subject.configuration is not None]
+        same_kernel = [b.id for b in on_kernel[a.subject.launch]] if a.subject.launch is not None else []
         overlaps[a.id] = sorted({*same_time, *same_kernel} - {a.id}, key=order.__getitem__)
     return overlaps
 
 
 def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
     return finding.subject.source, finding.subject.process, finding.subject.device
-
-
-def _profiled_kernel_of(finding: Finding) -> tuple[object, ...]:
-    return *_device_of(finding), finding.subject.kernel, finding.subject.configuration
 
 
 # ---- scope ---------------------------------------------------------------------------------------------------------

@@ -211,13 +211,7 @@ def kernel_subject(kernel: ProfiledKernel) -> Subject:
     """The kernel on its device in the timeline where it has a place in one, else as it was profiled."""
     launch = kernel.launch
     if kernel.run is not None:
-        return replace(subject_of(kernel.run.device, kernel=launch.name), configuration=kernel.configuration)
-    return Subject(
-        source=launch.source_id,
-        process=launch.pid,
-        device=launch.device,
-        context=launch.context,
-        stream=launch.stream,
-        kernel=launch.name,
-        configuration=kernel.configuration,
-    )
+        about = subject_of(kernel.run.device, kernel=launch.name)
+    else:
+        about = Subject(launch.source_id, launch.pid, launch.device, launch.context, launch.stream, kernel=launch.name)
+    return replace(about, configuration=kernel.configuration, launch=launch.label)

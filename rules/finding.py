@@ -19,6 +19,11 @@ WARNING_SHARE = 0.02
 CRITICAL_SHARE = 0.10
 
 
+def is_about_capture(rule_id: str) -> bool:
+    """Whether a rule judges how something was recorded, and not the run."""
+    return rule_id.startswith("capture.") or rule_id == "ncu.conditions"
+
+
 def severity_of(share: float) -> Severity:
     return "critical" if share >= CRITICAL_SHARE else "warning" if share >= WARNING_SHARE else "info"
 
@@ -35,6 +40,7 @@ class Subject:
     range: str | None = None
     kernel: str | None = None
     configuration: str | None = None  # grid and block of a kernel that Nsight Compute measured
+    launch: str | None = None  # of such a kernel, the id of the launch that speaks for it
     ranks: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None  # ns on the source's clock
 
@@ -42,9 +48,8 @@ class Subject:
         return (self.source, self.process, self.device) == (other.source, other.process, other.device)
 
     def same_kernel(self, other: Subject) -> bool:
-        """Whether both speak of one kernel in one configuration, as it was profiled."""
-        mine, others = (self.kernel, self.configuration), (other.kernel, other.configuration)
-        return self.configuration is not None and mine == others and self.same_device(other)
+        """Whether both speak of one kernel in one configuration, as one report profiled it."""
+        return self.launch is not None and self.launch == other.launch
 
     def present(self) -> dict[str, object]:
         """Only the fields that apply, as the report contract wants them."""

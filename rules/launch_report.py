@@ -82,6 +82,7 @@ class LaunchRow:
     """One launch as Nsight Compute measured it: serialised and under the profiler's clocks, not as the run had it."""
 
     id: str
+    spoken_for_by: str  # id of the launch whose metrics speak for all launches of its kernel alike
     source: int
     number: int  # the ID that ncu prints
     kind: str  # 'kernel' | 'range' | 'graph'

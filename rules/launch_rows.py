@@ -10,7 +10,6 @@ from typing import Any
 from diag.launches.kernel import Place, ProfiledKernel
 from diag.launches.occupancy import Untold, occupancy_of
 from diag.launches.stalls import stalls_of
-from diag.model.quantities import Measured
 from diag.model.roofline import Ladder
 from diag.rules import profiled
 from diag.rules.launch_report import InTimeline, LaunchOccupancyRow, LaunchRow, SpeedOfLight, StallRow, VendorRule
@@ -22,7 +21,7 @@ def launch_rows(case: Case, kernels: Sequence[ProfiledKernel], ladder: Ladder) -
     """All launches of these kernels, in the order of their files."""
     ranges, rules = _by_launch(case, _RANGES), _by_launch(case, _RULES)
     rows = [
-        _row(alone, ladder, kernel.place, ranges[alone.launch.id], rules[alone.launch.id])
+        _row(alone, kernel, ladder, ranges[alone.launch.id], rules[alone.launch.id])
         for kernel in kernels
         for alone in kernel.one_by_one()
     ]
@@ -48,15 +47,16 @@ def _by_launch(case: Case, sql: str) -> Mapping[int, list[dict[str, Any]]]:
 
 
 def _row(
+    alone: ProfiledKernel,
     kernel: ProfiledKernel,
     ladder: Ladder,
-    place: Place | None,
     ranges: Sequence[Mapping[str, Any]],
     rules: Sequence[Mapping[str, Any]],
 ) -> LaunchRow:
-    launch, roofline = kernel.launch, roofline_row(kernel, ladder)
+    launch, roofline = alone.launch, roofline_row(alone, ladder)
     return LaunchRow(
         id=launch.label,
+        spoken_for_by=kernel.launch.label,
         source=launch.source_id,
         number=launch.number,
         kind=launch.kind,
@@ -70,27 +70,26 @@ def _row(
         duration_ns=launch.duration_ns,
         grid=launch.grid,
         block=launch.block,
-        configuration=kernel.configuration,
+        configuration=alone.configuration,
         cluster=launch.cluster,
         registers_per_thread=launch.registers_per_thread,
-        clocks=profiled.clocks(kernel),
+        clocks=profiled.clocks(alone),
         cache_control=launch.cache_control,
         replay=launch.replay,
         passes=launch.passes,
         ranges=[each["name"] for each in ranges],
-        sol=SpeedOfLight(*(_value(kernel, name) for name in ("sm_throughput", "memory_throughput", "dram_throughput"))),
+        sol=SpeedOfLight(*(profiled.value_of(alone, name) for name in _SPEEDS_OF_LIGHT)),
         bound=roofline.bound if roofline else None,
         roofline=roofline,
-        occupancy=_occupancy(kernel),
-        stalls=[StallRow(s.stall_class.key, s.reason, s.share, s.share_of) for s in stalls_of(kernel)],
+        occupancy=_occupancy(alone),
+        stalls=[StallRow(s.stall_class.key, s.reason, s.share, s.share_of) for s in stalls_of(alone)],
         vendor_rules=[VendorRule(**rule) for rule in rules],
-        timeline=None if place is None else _in_timeline(place),
+        timeline=None if kernel.place is None else _in_timeline(kernel.place),
     )
 
 
-def _value(kernel: ProfiledKernel, name: str) -> float | None:
-    found = kernel.quantity(name)
-    return found.value if isinstance(found, Measured) else None
+_SPEEDS_OF_LIGHT = ("sm_throughput", "memory_throughput", "dram_throughput")
+"""In the order of `SpeedOfLight`."""
 
 
 def _occupancy(kernel: ProfiledKernel) -> LaunchOccupancyRow | None:
@@ -99,7 +98,7 @@ def _occupancy(kernel: ProfiledKernel) -> LaunchOccupancyRow | None:
         return None
     return LaunchOccupancyRow(
         theoretical_pct=told.theoretical.theoretical_pct,
-        achieved_pct=_value(kernel, "achieved_occupancy"),
+        achieved_pct=profiled.value_of(kernel, "achieved_occupancy"),
         limits=asdict(told.theoretical.limits),
         limiters=told.theoretical.limiters,
         waves=told.waves,

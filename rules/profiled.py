@@ -88,12 +88,7 @@ def finding(
 
 def clocks(kernel: ProfiledKernel) -> Clocks:
     """Under which its launch was measured: rates of a run at other clocks are others."""
-    sm, memory = (kernel.quantity(name) for name in ("sm_clock", "memory_clock"))
-    return Clocks(
-        sm_hz=sm.value if isinstance(sm, Measured) else None,
-        memory_hz=memory.value if isinstance(memory, Measured) else None,
-        is_locked=kernel.launch.is_clock_locked,
-    )
+    return Clocks(value_of(kernel, "sm_clock"), value_of(kernel, "memory_clock"), kernel.launch.is_clock_locked)
 
 
 def _weaker(one: Confidence, other: Confidence) -> Confidence:

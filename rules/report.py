@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from diag.model.roofline import Bound
-from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf
+from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
 from diag.rules.launch_report import LaunchRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
@@ -248,15 +248,16 @@ class Report:
         return {row.name: row.short_name for row in reversed(self.launches)}
 
     @cached_property
-    def configurations(self) -> Mapping[str, Set[str]]:
-        """With which each kernel was profiled, by its name."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
+    def profiled(self) -> Mapping[str, Mapping[str, LaunchRow]]:
+        """By the name of a kernel, the launches that speak for it, by their ids."""
+        found: defaultdict[str, dict[str, LaunchRow]] = defaultdict(dict)
         for row in self.launches:
-            found[row.name].add(row.configuration)
+            if row.id == row.spoken_for_by:
+                found[row.name][row.id] = row
         return found
 
     @property
     def tells_something(self) -> bool:
         """Whether any rule could decide about the run itself, and not only about its capture."""
         rules = [finding.rule for finding in self.findings] + [clear.rule for clear in self.clear]
-        return any(not rule.startswith("capture.") for rule in rules)
+        return any(not is_about_capture(rule) for rule in rules)

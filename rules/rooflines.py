@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from diag.launches.kernel import ProfiledKernel
@@ -10,6 +10,7 @@ from diag.launches.roofline import Untold, roofline_of
 from diag.model.ceilings import Ceiling
 from diag.model.roofline import Ladder, Position
 from diag.rules import profiled
+from diag.rules.launch_report import LaunchRow
 from diag.rules.report import KernelRow
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 from diag.rules.thresholds import Limits
@@ -20,21 +21,30 @@ def ladder(limits: Limits) -> Ladder:
     return Ladder(low=limits["low"], even=limits["even"], slack=limits["slack"])
 
 
-def kernel_rooflines(kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[KernelRoofline]:
+def kernel_rooflines(kernels: Sequence[ProfiledKernel], launches: Sequence[LaunchRow]) -> list[KernelRoofline]:
     """Of the kernels that have one, by their share of the time, or by their time where that has no shares."""
     longest_first = sorted(kernels, key=lambda kernel: -(profiled.total_ns(kernel) or 0.0))
-    rows = [_of_kernel(kernel, row) for kernel in longest_first if (row := roofline_row(kernel, ladder)) is not None]
+    known = _by_launch(launches)
+    rows = [_of_kernel(kernel, row) for kernel in longest_first if (row := known[kernel.launch.label]) is not None]
     return sorted(rows, key=lambda row: -(row.share or 0.0))
 
 
-def with_rooflines(rows: Sequence[KernelRow], kernels: Sequence[ProfiledKernel], ladder: Ladder) -> list[KernelRow]:
+def with_rooflines(
+    rows: Sequence[KernelRow], kernels: Sequence[ProfiledKernel], launches: Sequence[LaunchRow]
+) -> list[KernelRow]:
     """Kernels of timelines, each with the roofline of its profile, if there is one."""
     longest: dict[tuple[object, ...], ProfiledKernel] = {}
     for kernel in sorted(kernels, key=lambda kernel: kernel.place.total_ns if kernel.place else 0):
         if (place := kernel.place) is not None:
             longest[place.device.source_id, place.device.pid, place.device.device, place.name] = kernel
-    of = {key: roofline_row(kernel, ladder) for key, kernel in longest.items()}
+    known = _by_launch(launches)
+    of = {key: known[kernel.launch.label] for key, kernel in longest.items()}
     return [replace(row, roofline=of.get((row.source, row.process, row.device, row.name))) for row in rows]
+
+
+def _by_launch(launches: Sequence[LaunchRow]) -> Mapping[str, RooflineRow | None]:
+    """A roofline is worked out once, for the row of its launch."""
+    return {row.id: row.roofline for row in launches}
 
 
 def _of_kernel(kernel: ProfiledKernel, row: RooflineRow) -> KernelRoofline:

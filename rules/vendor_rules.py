@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from diag.rules.finding import Answer, Clear, Finding, Subject
+from diag.rules.finding import Answer
 from diag.rules.launch_report import LaunchRow, VendorRule
 from diag.rules.report import Report
 
@@ -40,7 +40,7 @@ def pairs(report: Report) -> Iterator[Pair]:
     for launch in report.launches:
         for vendor in _gravest(launch.vendor_rules):
             for rule in counterparts(vendor.rule) or (None,):
-                ours = answered.get((rule, *_kernel_of_launch(launch)), "not asked") if rule else "not asked"
+                ours = answered.get((rule, launch.spoken_for_by), "not asked") if rule else "not asked"
                 yield Pair(launch, vendor, said(vendor), rule, ours)
 
 
@@ -73,24 +73,19 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(resources.files("diag.rules").joinpath("vendor_rules.toml").read_text("utf-8"))
 
 
-def _answers(report: Report) -> Mapping[tuple[object, ...], Ours]:
-    answers: dict[tuple[object, ...], Ours] = {}
-    every: list[Answer] = [*report.cannot_tell, *report.clear, *report.findings]
-    for answer in every:
-        if answer.subject.configuration is not None:
-            ours: Ours = (
-                "fired" if isinstance(answer, Finding) else "clear" if isinstance(answer, Clear) else "cannot tell"
-            )
-            answers[(answer.rule, *_kernel_of_subject(answer.subject))] = ours
-    return answers
-
-
-def _kernel_of_subject(about: Subject) -> tuple[str | None, str | None]:
-    return about.kernel, about.configuration
-
-
-def _kernel_of_launch(launch: LaunchRow) -> tuple[str, str]:
-    return launch.name, launch.configuration
+def _answers(report: Report) -> Mapping[tuple[str, str], Ours]:
+    """By rule and launch that speaks for the kernel; of several answers a finding counts most, *cannot tell* least."""
+    told: tuple[tuple[Ours, Sequence[Answer]], ...] = (
+        ("cannot tell", report.cannot_tell),
+        ("clear", report.clear),
+        ("fired", report.findings),
+    )
+    return {
+        (answer.rule, answer.subject.launch): ours
+        for ours, answers in told
+        for answer in answers
+        if answer.subject.launch is not None
+    }
 
 
 @dataclass(frozen=True)

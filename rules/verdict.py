@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
-from diag.model.quantities import Measured
 from diag.rules import profiled
 from diag.rules.engine import kernel_subject
-from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject
+from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject, is_about_capture
 from diag.rules.report import Verdict
 from diag.timeline.device import DeviceTimeline
 
@@ -71,37 +70,44 @@ def verdict(
     top = _most_specific(candidates[0], candidates) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
     longest = _longest(kernels, top) if not devices else None
-    if longest is not None and (top is None or top.severity == "info"):
-        return Verdict(longest, " ".join(filter(None, (_AT_ITS_LIMIT, _ALONE, cut))), None)
+    beside = f"{_weight(longest)}." if longest else ""
+    if longest is not None and (top is None or top.severity == "info") and _is_at_its_limit(longest, clear):
+        return Verdict(_weight(longest), " ".join(filter(None, (_AT_ITS_LIMIT, _ALONE, cut))), None)
     if top is None:
         healthy = _healthy(findings, clear, devices)
-        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, cut))))
-    says_more = top.rule != "idle.gpu" and top.subject.configuration is None
+        return replace(healthy, summary=" ".join(filter(None, (healthy.summary, beside, cut))))
+    says_more = top.rule != "idle.gpu" and top.subject.launch is None
     excluded = list(_excluded(top.subject, findings, devices)) if says_more else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
-    blind = "" if devices else _ALONE if top.subject.configuration is not None else _HOST_ONLY
-    return Verdict(
-        title, " ".join(filter(None, (top.claim, agreement, f"{longest}." if longest else "", blind, cut))), top.id
-    )
+    blind = "" if devices else _ALONE if top.subject.launch is not None else _HOST_ONLY
+    return Verdict(title, " ".join(filter(None, (top.claim, agreement, beside, blind, cut))), top.id)
 
 
-def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> str | None:
+def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> ProfiledKernel | None:
     """What takes most of the kernel time that was profiled; None where `top` is about it, or it is one of equals."""
     by_share = sorted(kernels, key=lambda kernel: -(profiled.share_of_time(kernel) or 0.0))
     if len(by_share) < 2 or (top is not None and top.subject.same_kernel(kernel_subject(by_share[0]))):
         return None
-    kernel, share = by_share[0], profiled.share_of_time(by_share[0]) or 0.0
-    if share < 2 * (profiled.share_of_time(by_share[1]) or 0.0):
-        return None
-    sides = [
-        ("the SMs'", kernel.quantity("sm_throughput")),
-        ("the memory system's", kernel.quantity("memory_throughput")),
-    ]
-    known = [(side, found.value) for side, found in sides if isinstance(found, Measured)]
-    side, reached = max(known, key=lambda pair: pair[1], default=("", 0.0))
-    at = f", at {reached:.1f} % of {side} peak" if known else ""
-    return f"{kernel.launch.short_name} takes {units.share(share)} of the kernel time{at}"
+    first, second = (profiled.share_of_time(kernel) or 0.0 for kernel in by_share[:2])
+    return by_share[0] if first >= 2 * second else None
+
+
+def _weight(kernel: ProfiledKernel) -> str:
+    """Its share of the time, and of the peak of its busier side where that was measured."""
+    sides = {"the SMs'": "sm_throughput", "the memory system's": "memory_throughput"}
+    found = [(profiled.value_of(kernel, name), side) for side, name in sides.items()]
+    reached, side = max(((pct, side) for pct, side in found if pct is not None), default=(None, ""))
+    at = "" if reached is None else f", at {reached:.1f} % of {side} peak"
+    return (
+        f"{kernel.launch.short_name} takes {units.share(profiled.share_of_time(kernel) or 0.0)} of the kernel time{at}"
+    )
+
+
+def _is_at_its_limit(kernel: ProfiledKernel, clear: Sequence[Clear]) -> bool:
+    """Whether its speed of light was measured and found in order."""
+    about = kernel_subject(kernel)
+    return any(each.rule == "ncu.speed_of_light" and each.subject.same_kernel(about) for each in clear)
 
 
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
@@ -112,7 +118,7 @@ _ALONE = "No timeline of the run is at hand: shares are of the kernel time that 
 def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
     """The finding that explains most, and at least half, of the time that the top one could win; else that itself."""
     causes = [finding for finding in findings if finding.rule in GIVES_WAY_TO.get(top.rule, ())]
-    if top.subject.configuration is not None:
+    if top.subject.launch is not None:
         causes = [finding for finding in causes if finding.subject.same_kernel(top.subject)]
         explained_ns, whole_ns = [finding.recoverable_ns or 0 for finding in causes], top.recoverable_ns or 0
     else:
@@ -160,6 +166,6 @@ def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Seque
             "Look into the kernels next."
         )
         return Verdict("No fault found on the timeline", summary, None)
-    if any(not answer.rule.startswith("capture.") for answer in clear):
+    if any(not is_about_capture(answer.rule) for answer in clear):
         return Verdict("No fault found in what was captured", "See below for what could not be told, and why.", None)
     return Verdict("Cannot tell", "Too little was captured for any rule to decide; see below what is missing.", None)

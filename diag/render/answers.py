@@ -153,9 +153,8 @@ _NUMBER = re.compile(r"^\d+")
 
 def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:
     about = answer.subject
-    kernel = about.kernel if about.configuration is not None else None
     device = Subject(about.source, about.process, about.device)
-    return answer.rule, replace(device, kernel=kernel, configuration=about.configuration)
+    return answer.rule, replace(device, launch=about.launch)
 
 
 def _alike(report: Report, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:
@@ -179,7 +178,7 @@ def _where(report: Report, answers: Sequence[Clear | CannotTell]) -> str:
     sources = {about.source for about in here.values()}
     if len(sources) == 1 < len(report.sources) and len(here) == sum(row.source in sources for row in report.devices):
         return phrases.source_name(report, *sources)
-    if all(about.configuration is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
+    if all(about.launch is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
         return f"{len(here)} of {units.count(len(looked_at), 'kernel')}"
     names = [name for name in here if name]
     if len(names) <= MOST_SUBJECTS:

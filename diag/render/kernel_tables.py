@@ -53,9 +53,9 @@ def _shapes(shapes: str) -> str:
 
 def profiled(report: Report, top: int) -> Table:
     """Kernels as Nsight Compute measured them, in each configuration; those that take most of the run come first."""
-    alike: dict[tuple[object, ...], list[LaunchRow]] = {}
+    alike: dict[str, list[LaunchRow]] = {}
     for row in report.launches:
-        alike.setdefault((row.source, row.process, row.device, row.name, row.grid, row.block), []).append(row)
+        alike.setdefault(row.spoken_for_by, []).append(row)
     groups = sorted(alike.values(), key=_weight, reverse=True)
     has_place, has_bound = any(rows[0].timeline for rows in groups), any(row.bound for row in report.launches)
     rows = [_profiled_row(report, rows, has_place, has_bound) for rows in groups[:top]]
@@ -85,29 +85,24 @@ def _weight(rows: Sequence[LaunchRow]) -> tuple[int, float]:
 
 
 def _profiled_row(report: Report, rows: Sequence[LaunchRow], has_place: bool, has_bound: bool) -> list[str]:
-    measured = [row for row in rows if row.duration_ns is not None] or list(rows)
-    median = sorted(measured, key=lambda row: (row.duration_ns or 0.0, row.number))[(len(measured) - 1) // 2]
-    place, durations_ns = median.timeline, [row.duration_ns for row in rows if row.duration_ns is not None]
-    won_ns = _most_to_win(report, median)
+    spokesman = next(row for row in rows if row.id == row.spoken_for_by)
+    place, durations_ns = spokesman.timeline, [row.duration_ns for row in rows if row.duration_ns is not None]
+    won_ns = _most_to_win(report, spokesman)
     return [
         *([units.time(place.total_ns) if place else NOT_CAPTURED] if has_place else []),
         units.time(sum(durations_ns)) if durations_ns else NOT_CAPTURED,
         NOT_CAPTURED if won_ns is None else units.time(won_ns),
-        *([median.bound or NOT_CAPTURED] if has_bound else []),
-        _percent(median.sol.sm_pct),
-        _percent(median.sol.memory_pct),
+        *([spokesman.bound or NOT_CAPTURED] if has_bound else []),
+        _percent(spokesman.sol.sm_pct),
+        _percent(spokesman.sol.memory_pct),
         f"{len(rows):,}",
-        f"{median.short_name} {median.configuration}",
+        f"{spokesman.short_name} {spokesman.configuration}",
     ]
 
 
 def _most_to_win(report: Report, row: LaunchRow) -> int | None:
     """The largest bound of the findings about this kernel; None where there is none."""
-    bounds = (
-        finding.recoverable_ns
-        for finding in report.findings
-        if (finding.subject.kernel, finding.subject.configuration) == (row.name, row.configuration)
-    )
+    bounds = (finding.recoverable_ns for finding in report.findings if finding.subject.launch == row.id)
     return max((bound for bound in bounds if bound is not None), default=None)
 
 

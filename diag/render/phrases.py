@@ -64,7 +64,7 @@ def alike(findings: Sequence[Finding], baseline: Comparison | None = None) -> li
     for finding in findings:
         standing = baseline.standing[finding.id] if baseline else ""
         first_step = pattern_of(finding.next[0]) if finding.next else ""
-        said = finding.title if finding.subject.configuration is None else ""
+        said = finding.title if finding.subject.launch is None else ""
         key = (finding.rule, said, finding.severity, standing, first_step)
         groups.setdefault(key, []).append(finding)
     return list(groups.values())
@@ -193,7 +193,7 @@ def terms(finding: Finding, shown: Sequence[Evidence]) -> list[tuple[str, str]]:
 
     Those of profiled kernels are long and over metrics of ncu: whoever knows them opens the finding.
     """
-    if finding.subject.configuration is not None:
+    if finding.subject.launch is not None:
         return []
     return [
         (label, each.formula)
@@ -251,7 +251,7 @@ def elsewhere(report: Report, same: Sequence[Finding]) -> str | None:
 
 def _elsewhere(report: Report, finding: Finding) -> str:
     """A kernel with what could be won of it: the figures of kernels differ, those of devices are alike."""
-    won = finding.recoverable_ns if finding.subject.configuration is not None else None
+    won = finding.recoverable_ns if finding.subject.launch is not None else None
     return subject(report, finding.subject) + ("" if won is None else f", at most {units.time(won)}")
 
 
@@ -296,7 +296,7 @@ def _has_several_processes(report: Report, source_id: int) -> bool:
 
 def subject(report: Report, about: Subject) -> str:
     """What an answer is about, or nothing when the report is about one thing only."""
-    if about.configuration is not None:
+    if about.launch is not None:
         return profiled_kernel(report, about)
     row = device_of(report, about)
     if row:
@@ -310,23 +310,32 @@ def subject(report: Report, about: Subject) -> str:
 
 
 def profiled_kernel(report: Report, about: Subject) -> str:
-    """A kernel that Nsight Compute measured, with its grid and block where it was measured in several."""
+    """A kernel that Nsight Compute measured, told apart from others of its name."""
     name = report.short_names.get(about.kernel or "", about.kernel or "")
-    return " ".join(filter(None, (name, _configuration(report, about))))
+    return " ".join(filter(None, (name, _which(report, about))))
 
 
-def _configuration(report: Report, about: Subject) -> str:
-    """Grid and block of a profiled kernel, where it was measured with several."""
-    measured = report.configurations.get(about.kernel or "", ())
-    return about.configuration or "" if len(measured) > 1 else ""
+def _which(report: Report, about: Subject) -> str:
+    """Grid and block of a profiled kernel where it was measured with several, and in which of several profiles."""
+    profiled = report.profiled.get(about.kernel or "", {})
+    configurations, sources = (
+        {row.configuration for row in profiled.values()},
+        {row.source for row in profiled.values()},
+    )
+    row = profiled.get(about.launch or "")
+    parts = (
+        about.configuration if len(configurations) > 1 else None,
+        f"in {source_name(report, row.source)}" if row and len(sources) > 1 else None,
+    )
+    return " ".join(filter(None, parts))
 
 
 def about(report: Report, finding: Finding) -> str:
     """What a finding is about, as far as its title does not say it."""
     whole = subject(report, finding.subject)
-    configuration = _configuration(report, finding.subject)
-    name = whole.removesuffix(configuration).strip()
-    return configuration if finding.subject.configuration is not None and name in finding.title else whole
+    which = _which(report, finding.subject)
+    name = whole.removesuffix(which).strip()
+    return which if finding.subject.launch is not None and name in finding.title else whole
 
 
 def device_of(report: Report, about: Subject | KernelRow | RangeRow | OperatorRow) -> DeviceRow | None:

@@ -79,3 +79,26 @@ def test_nothing_is_drawn_of_a_profile_alone(diag: Command, inputs: tuple[Path, 
     said = diag("export", inputs[1], "-o", tmp_path / "trace.json").is_one_sentence(2)
     assert "there is no timeline to draw" in said
     assert not (tmp_path / "trace.json").exists()
+
+
+def test_two_profiles_of_one_kernel_are_told_apart(diag: Command, inputs: tuple[Path, Path], tmp_path: Path) -> None:
+    """As before and after a change: each has its findings, its row and its own answers."""
+    other = NcuReport([_launch("stencil", memory=0.5)]).write(tmp_path / "later.ncu-rep")
+    report = report_of(diag, *inputs, other)
+    found = [each for each in report["findings"] if each["rule"] == "ncu.roofline"]
+    assert sorted(each["recoverable_ns"] for each in found) == [3000, 4200]
+    assert len({each["id"] for each in report["findings"]}) == len(report["findings"])
+    launches = {launch["id"]: launch["name"] for launch in report["launches"]}
+    assert {launches[each["subject"]["launch"]] for each in found} == {"stencil"}
+    text = " ".join(diag("report", *inputs, other).is_quiet_success().split())
+    assert "in kernels" in text
+    assert "in later" in text
+
+
+def test_what_takes_the_time_is_no_verdict_where_nothing_was_measured(diag: Command, tmp_path: Path) -> None:
+    long, short = ({"gpu__time_duration.sum": ns} for ns in (9000, 1000))
+    profile = NcuReport([KernelLaunch(long, "stencil"), KernelLaunch(short, "scale")]).write(tmp_path / "few.ncu-rep")
+    said = diag("report", profile)
+    assert said.status == 4
+    assert said.out.startswith("Cannot tell\n")
+    assert "stencil takes 90.0 % of the kernel time." in " ".join(said.out.split())

@@ -14,6 +14,7 @@ from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.render.roofline_svg import roofline_svg
 from diag.render.roofline_text import roofline_lines
 from diag.rules import thresholds
+from diag.rules.launch_rows import launch_rows
 from diag.rules.rooflines import kernel_rooflines, ladder
 from tests.builders.imported import imported
 from tests.builders.ncu_report import NcuReport
@@ -38,7 +39,8 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProfiledKernel]
 def test_rooflines_of_any_numbers(kernel: ProfiledKernel, damage: dict[str, object]) -> None:
     kernel.__dict__["metrics"] = {**METRICS, **damage}
     kernel.__dict__.pop("_quantities", None)
-    rows = kernel_rooflines([kernel], ladder(thresholds.load()["ncu.roofline"]))
+    launches = launch_rows(kernel.case, [kernel], ladder(thresholds.load()["ncu.roofline"]))
+    rows = kernel_rooflines([kernel], launches)
     json.dumps([asdict(row) for row in rows], allow_nan=False)
     assert all(len(line) <= 80 for line in roofline_lines(rows))
     assert roofline_svg(rows).endswith("</svg>\n")
