@@ -13,7 +13,7 @@ BUILD  := build
 # Empty files that say what is installed: a second `make` installs nothing and needs no network.
 CORE   := $(VENV)/.diag-core
 DEV    := $(VENV)/.diag-dev
-TORCH  := $(VENV)/.diag-torch
+PROBES := $(VENV)/.diag-probes
 
 DEMO_TRACE := examples/data/slow-loader.pt.trace.json.gz
 LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
@@ -32,7 +32,7 @@ help: ## Show this list
 demo: $(CORE) ## Install diag in .venv and report on a trace that comes with it
 	$(BIN)/diag report $(DEMO_TRACE)
 
-demo-live: $(CORE) $(TORCH) ## Install PyTorch too, profile examples/slow_loader.py here, report on it
+demo-live: $(CORE) $(PROBES) ## Install PyTorch too, profile examples/slow_loader.py here, report on it
 	@mkdir -p $(BUILD)
 	$(BIN)/python examples/slow_loader.py $(LIVE_TRACE)
 	$(BIN)/diag report $(LIVE_TRACE)
@@ -40,10 +40,10 @@ demo-live: $(CORE) $(TORCH) ## Install PyTorch too, profile examples/slow_loader
 install: $(CORE) ## Install diag in .venv
 dev: $(DEV) ## Install diag and the tools to work on it in .venv
 
-test: $(DEV) ## Run the tests, without the slow ones
+test: $(DEV) $(PROBES) ## Run the tests, without the slow ones
 	$(PYTEST) -m "not slow" $(TESTS)
 
-test-all: $(DEV) ## Run all tests
+test-all: $(DEV) $(PROBES) ## Run all tests
 	$(PYTEST) $(TESTS)
 
 lint: $(DEV) ## Check style, format and types
@@ -99,6 +99,6 @@ $(DEV): pyproject.toml constraints.txt diag/__init__.py | $(BIN)/pip
 	$(PIP) --editable '.[dev]' --constraint constraints.txt
 	@touch $@ $(CORE)
 
-$(TORCH): constraints.txt | $(BIN)/pip
-	$(PIP) torch --constraint constraints.txt
-	@touch $@
+$(PROBES): pyproject.toml constraints.txt diag/__init__.py | $(BIN)/pip
+	$(PIP) --editable '.[probes]' --constraint constraints.txt
+	@touch $@ $(CORE)

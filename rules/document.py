@@ -75,8 +75,9 @@ class SourceOf(msgspec.Struct):
 
     @property
     def has_timeline(self) -> bool:
-        """Whether it is a timeline, and not part of that of another source or a profile of single launches."""
-        return self.joined_to is None and self.capabilities.get("launch") is None
+        """Whether it is a timeline of its own: no part of that of another source, no profile of launches, no benchmark."""
+        others = ("launch", "ceiling", "measurement")
+        return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in others)
 
 
 class DeviceOf(msgspec.Struct):

@@ -30,6 +30,7 @@ KINDS = {
     "ncu-report": "an Nsight Compute report",
     "ncu-csv": "a page of Nsight Compute in CSV",
     "ncu-text": "a page of Nsight Compute as text",
+    "benchmark": "what diag calibrate or diag probe run measured",
 }
 
 

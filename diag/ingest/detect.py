@@ -10,6 +10,7 @@ from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
+from diag.ingest.benchmark import looks_like_benchmark
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
@@ -59,6 +60,8 @@ def detect(path: Path) -> str:
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):
         return "kineto"
+    if looks_like_benchmark(head):
+        return "benchmark"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
@@ -74,7 +77,8 @@ def is_other_json(path: Path) -> bool:
 
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
-    "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), and diag cases"
+    "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), benchmarks "
+    "(of diag calibrate and diag probe run), and diag cases"
 )
 
 

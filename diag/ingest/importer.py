@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import kineto, launches, nsys_conversion, nsys_sqlite
+from diag.ingest import benchmark, kineto, launches, nsys_conversion, nsys_sqlite
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
@@ -218,6 +218,10 @@ def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progres
     if file.kind in launches.KINDS:
         with case.transaction():
             launches.read(file, case, with_ncu_report=options.with_ncu_report, progress=progress)
+        return
+    if file.kind == "benchmark":
+        with case.transaction():
+            benchmark.read(file, case)
         return
     if file.kind == "kineto":
         with case.transaction():

@@ -99,6 +99,7 @@ _NAMES = {
     "ncu-report": "Nsight Compute report",
     "ncu-csv": "Nsight Compute CSV file",
     "ncu-text": "Nsight Compute page",
+    "benchmark": "benchmark",
 }
 
 

@@ -13,7 +13,8 @@ from diag.model import units
 
 DataType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int32", "int8", "int4"]
 
-Level = Literal["dram", "l2", "l1", "shared"]
+Level = Literal["dram", "l3", "l2", "l1", "shared", "host_to_device", "device_to_host"]
+"""Where bytes move: a level of memory, or one direction of the link between a GPU and its host."""
 
 Origin = Literal["measured", "report", "derived", "datasheet"]
 """How a ceiling is known, the best first.
@@ -97,7 +98,7 @@ class Ceiling:
     source: str
     arithmetic: Arithmetic | None = None  # of FLOP/s and OP/s
     level: Level | None = None  # of bytes/s
-    access: str | None = None  # pattern of access to memory: 'read', 'write', 'copy', ...
+    access: str | None = None  # to memory: 'read', 'fill', 'copy', 'triad'; over a link: 'pinned', 'pageable'
     sm_clock_hz: float | None = None
     memory_clock_hz: float | None = None
     sm_count: int | None = None
@@ -121,4 +122,12 @@ class Ceiling:
         return replace(self, per_s=self.per_s * clock_hz / self.sm_clock_hz, formula=scaled, sm_clock_hz=clock_hz)
 
 
-_LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
+_LEVELS = {
+    "dram": "DRAM",
+    "l3": "L3",
+    "l2": "L2",
+    "l1": "L1",
+    "shared": "shared memory",
+    "host_to_device": "link host→device",
+    "device_to_host": "link device→host",
+}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
@@ -57,8 +57,8 @@ class Source:
 
     @property
     def has_timeline(self) -> bool:
-        """Whether its events have times; Nsight Compute measures launches one by one, outside of any run."""
-        return not self.captured("launch")
+        """Whether its events have times; profiles of launches and benchmarks are taken outside of any run."""
+        return not any(map(self.captured, ("launch", "ceiling", "measurement")))
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

@@ -6,7 +6,7 @@
 
 CREATE TABLE source (
     id                  INTEGER PRIMARY KEY,
-    kind                TEXT NOT NULL,     -- 'nsys-sqlite' | 'kineto'
+    kind                TEXT NOT NULL,     -- as `diag doctor FILE` tells it: 'nsys-sqlite' | 'kineto' | 'benchmark' | ...
     path                TEXT NOT NULL,     -- as the user gave it
     sha256              TEXT NOT NULL,
     size_bytes          INTEGER NOT NULL,
@@ -528,6 +528,67 @@ CREATE TABLE launch_rule (                 -- what NVIDIA's own rules said when 
     speedup_pct   REAL,                    -- estimated
     speedup_kind  TEXT,                    -- 'local' | 'global'
     focus         TEXT                     -- JSON, of each metric that made it say so: metric, value, severity, info
+) STRICT;
+
+CREATE TABLE machine (                     -- on which benchmarks ran: the cores of a CPU, or one GPU
+    id             INTEGER PRIMARY KEY,
+    source_id      INTEGER NOT NULL REFERENCES source (id),
+    kind           TEXT NOT NULL,          -- 'cpu' | 'cuda'
+    name           TEXT NOT NULL,
+    uuid           TEXT,
+    host           TEXT,
+    n_units        INTEGER NOT NULL,       -- cores that took part, or SMs
+    compute_major  INTEGER,
+    compute_minor  INTEGER
+) STRICT;
+
+CREATE TABLE ceiling (                     -- the most that a machine was seen to do, and under which conditions
+    id                 INTEGER PRIMARY KEY,
+    source_id          INTEGER NOT NULL REFERENCES source (id),
+    machine_id         INTEGER NOT NULL REFERENCES machine (id),
+    input_type         TEXT,               -- of FLOP/s and OP/s: 'fp32', 'bf16', ...
+    accumulator_type   TEXT,
+    is_tensor          INTEGER,
+    is_sparse          INTEGER,
+    level              TEXT,               -- of bytes/s: 'dram' | 'l3' | 'l2' | 'l1' | 'shared' | 'host_to_device' | 'device_to_host'
+    access             TEXT,               -- 'read' | 'fill' | 'copy' | 'triad' | 'pinned' | 'pageable'
+    working_set_bytes  INTEGER,
+    per_s              REAL NOT NULL,
+    unit               TEXT NOT NULL,      -- 'FLOP/s' | 'OP/s' | 'bytes/s'
+    error_share        REAL,               -- half-width of the interval of `per_s`, as a share of it
+    sm_clock_hz        REAL,               -- of a CPU its cores' clock; NULL: not known
+    memory_clock_hz    REAL,
+    repeats            INTEGER NOT NULL,
+    origin             TEXT NOT NULL,      -- 'measured' | 'datasheet'
+    formula            TEXT NOT NULL,
+    conditions         TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE measurement (                 -- one benchmark figure: a probe in one variant, type and shape
+    id                  INTEGER PRIMARY KEY,
+    source_id           INTEGER NOT NULL REFERENCES source (id),
+    machine_id          INTEGER NOT NULL REFERENCES machine (id),
+    probe               TEXT NOT NULL,     -- 'softmax', 'launch_latency', ...
+    variant             TEXT NOT NULL,
+    dtype               TEXT,
+    shape               TEXT NOT NULL,     -- in words: 'M=4096 N=4096 K=4096'
+    repeats             INTEGER NOT NULL,
+    median_ns           REAL NOT NULL,     -- of one run on the device (a CPU: of the call)
+    p5_ns               REAL NOT NULL,
+    p95_ns              REAL NOT NULL,
+    end_to_end_ns       REAL,              -- median, from the call until its result is there
+    flops               INTEGER,           -- in closed form; NULL: it is not about arithmetic
+    n_bytes             INTEGER,           -- the least that must move; NULL: it is not about memory
+    work_formula        TEXT,
+    input_type          TEXT,              -- of the arithmetic that bounds it
+    accumulator_type    TEXT,
+    is_tensor           INTEGER,
+    level               TEXT,              -- on which the bytes are counted
+    baseline_ns         REAL,              -- median of the vendor's library on the same shape
+    max_abs_error       REAL,              -- against a reference in FP64; NULL: not checked
+    max_rel_error       REAL,
+    tolerance           REAL,              -- relative; an error above it is a wrong result
+    conditions          TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing

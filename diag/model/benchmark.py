@@ -1,0 +1,87 @@
+"""What a benchmark writes down: the machine, its ceilings, and how fast probes ran. The file `diag.benchmark/1`.
+
+`diag calibrate` and `diag probe run` write such files, a reader takes them into the case like any other evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from diag.model.ceilings import Arithmetic, Ceiling, Level
+
+SCHEMA = "diag.benchmark/1"
+
+MachineKind = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where something was measured: the cores of a CPU that took part, or one GPU."""
+
+    kind: MachineKind
+    name: str
+    n_units: int  # cores, or SMs
+    uuid: str | None = None
+    host: str | None = None
+    compute_capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class MeasuredCeiling:
+    """The most that a micro-benchmark reached, with what it takes to reach it again."""
+
+    ceiling: Ceiling  # its origin is 'measured'
+    repeats: int
+    conditions: str  # for people: threads, governor, clocks held or not, ECC
+    working_set_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One probe in one variant, type and shape. Times are medians and percentiles over `repeats` runs."""
+
+    probe: str
+    variant: str
+    shape: str  # in words: 'M=4096 N=4096 K=4096'
+    repeats: int
+    median_ns: float  # on the device; of a CPU, of the call
+    p5_ns: float
+    p95_ns: float
+    conditions: str
+    dtype: str | None = None
+    end_to_end_ns: float | None = None  # median, from the call until its result is there
+    flops: int | None = None
+    n_bytes: int | None = None  # the least that must move at `level`
+    work_formula: str | None = None
+    arithmetic: Arithmetic | None = None  # that bounds it
+    level: Level | None = None
+    baseline_ns: float | None = None  # median of the vendor's library on the same shape
+    max_abs_error: float | None = None  # against a reference in FP64
+    max_rel_error: float | None = None
+    tolerance: float | None = None  # relative
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte."""
+        return self.flops / self.n_bytes if self.flops and self.n_bytes else None
+
+    @property
+    def flops_per_s(self) -> float | None:
+        return 1e9 * self.flops / self.median_ns if self.flops else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        return 1e9 * self.n_bytes / self.median_ns if self.n_bytes else None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """All of one run on one machine."""
+
+    machine: Machine
+    ceilings: Sequence[MeasuredCeiling] = ()
+    measurements: Sequence[Measurement] = ()
+    diag_version: str = ""
+    schema: Literal["diag.benchmark/1"] = field(default="diag.benchmark/1")
