@@ -75,7 +75,7 @@ class SourceOf(msgspec.Struct):
 
     @property
     def has_timeline(self) -> bool:
-        """Whether it is a timeline of its own: no part of that of another source, no profile of launches, no benchmark."""
+        """Whether it is a timeline of its own, and not part of another source, a profile of launches or a benchmark."""
         others = ("launch", "ceiling", "measurement")
         return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in others)
 
