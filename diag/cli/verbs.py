@@ -22,10 +22,10 @@ app = typer.Typer(
 )
 
 
-def _add(verb: Callable[..., None], *, needs_words: bool) -> None:
+def _add(verb: Callable[..., None], *, needs_words: bool, to: typer.Typer = app) -> None:
     """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal."""
     summary = str(verb.__doc__).partition("\n")[0]
-    app.command(verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
+    to.command(verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
 
 
 _add(report.report, needs_words=True)
