@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from diag.ingest.launch_attributes import ATTRIBUTE, attributes_of, described
 from diag.ingest.launch_records import Instance, LaunchRecord, Metric, OpenRange, ProfiledDevice, Size, Value
 from diag.ingest.launch_values import integer
 from diag.ingest.ncu_official.machine_code import CodeReader
 from diag.ingest.ncu_official.rule_results import RuleReader
 from diag.ingest.ncu_official.texts import text
-
-ATTRIBUTE = "device__attribute_"
-"""Facts about the device are metrics of each launch."""
 
 
 class ActionReader:
@@ -86,19 +84,7 @@ def device(launch: LaunchRecord) -> ProfiledDevice | None:
     """The device of a launch, as far as its metrics describe it; None where they do not even number it."""
     if launch.device is None:
         return None
-    attributes = {
-        metric.name.removeprefix(ATTRIBUTE): metric.value
-        for metric in launch.metrics
-        if metric.name.startswith(ATTRIBUTE) and metric.value is not None
-    }
-    name = attributes.get("display_name")
-    major, minor = (integer(attributes.get(f"compute_capability_{part}")) for part in ("major", "minor"))
-    return ProfiledDevice(
-        ordinal=launch.device,
-        name=name if isinstance(name, str) else None,
-        compute_capability=None if major is None or minor is None else (major, minor),
-        attributes=attributes,
-    )
+    return described(launch.device, attributes_of({metric.name: metric.value for metric in launch.metrics}))
 
 
 def sources(action: Any) -> Iterator[tuple[str, str]]:

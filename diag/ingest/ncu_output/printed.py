@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from diag.ingest.kernel_names import function_of
+from diag.ingest.launch_attributes import attributes_of, described
 from diag.ingest.launch_records import (
     LaunchRecord,
     Metric,
@@ -23,8 +24,6 @@ from diag.ingest.ncu_output.labels import MOST_REMEMBERED, metric_of
 from diag.ingest.ncu_output.numbers import Decimal, instances_of, is_uncollected, value_of
 from diag.ingest.ncu_output.units import scale_of
 from diag.ingest.ncu_rep.units import unit_of
-
-ATTRIBUTE = "device__attribute_"
 
 MOST_DEVICES = 1000
 MOST_FIGURES = 100_000
@@ -150,16 +149,10 @@ class Records:
         """Described by the first launch of the process on it."""
         key = identity.pid, ordinal
         if key not in self._devices and len(self._devices) < MOST_DEVICES:
-            attributes = {
-                name.removeprefix(ATTRIBUTE): value
-                for name, value in values.items()
-                if name.startswith(ATTRIBUTE) and value is not None
-            }
-            self._devices[key] = ProfiledDevice(
-                ordinal=ordinal,
-                name=_text(attributes.get("display_name")),
-                compute_capability=identity.compute_capability or _capability(attributes),
-                attributes=attributes,
+            self._devices[key] = described(
+                ordinal,
+                attributes_of(values),
+                compute_capability=identity.compute_capability,
                 pid=identity.pid,
             )
         return self._devices.get(key)
@@ -174,11 +167,6 @@ def _without_unmeasured(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
         name: metric._replace(value=None) if isinstance(metric.value, float) and metric.value == 0 else metric
         for name, metric in metrics.items()
     }
-
-
-def _capability(attributes: Mapping[str, Value]) -> tuple[int, int] | None:
-    major, minor = (integer(attributes.get(f"compute_capability_{part}")) for part in ("major", "minor"))
-    return None if major is None or minor is None else (major, minor)
 
 
 def _size(name: str, values: Mapping[str, Value | None]) -> Size | None:

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from diag.ingest.launch_records import ProfiledDevice, ReportFacts, Value
-from diag.ingest.launch_values import integer
+from diag.ingest.launch_attributes import ATTRIBUTE, described
+from diag.ingest.launch_records import ProfiledDevice, ReportFacts
 from diag.ingest.ncu_rep.command_line import CACHE_CONTROL, CLOCK_CONTROL, REPLAY, Choice
 from diag.ingest.ncu_rep.container import Block, Container
 from diag.ingest.ncu_rep.values import text, value_of
-
-ATTRIBUTE = "device__attribute_"
-"""How the names of attributes begin, in the list of devices as among the metrics of a launch."""
 
 COLLECTOR = "Nsight Compute Target"
 """The provider, among the versions that a report lists, that measured."""
@@ -52,25 +49,13 @@ def _chosen(details: Sequence[Any], setting: str, choice: Choice) -> str | None:
 
 def _devices(blocks: Iterable[Block]) -> Iterable[ProfiledDevice]:
     for block in blocks:
-        for described in block.header.details.devices:
-            attributes = {text(each.name): value_of(each.value) for each in described.attributes}
-            yield device(described.id, text(described.name), attributes, pid_of(block))
+        for device in block.header.details.devices:
+            listed = {text(each.name).removeprefix(ATTRIBUTE): value_of(each.value) for each in device.attributes}
+            attributes = {name: value for name, value in listed.items() if value is not None}
+            yield described(device.id, attributes, name=text(device.name), pid=pid_of(block))
 
 
 def pid_of(block: Block) -> int | None:
     """The process that a block is about. One that names none is about the process of the whole report."""
     header = block.header
     return (header.process.pid if header.HasField("process") else header.details.pid) or None
-
-
-def device(ordinal: int, name: str, attributes: dict[str, Value | None], pid: int | None) -> ProfiledDevice:
-    """`attributes` by the names that ncu gives them."""
-    known = {key.removeprefix(ATTRIBUTE): value for key, value in attributes.items() if value is not None}
-    major, minor = integer(known.get("compute_capability_major")), integer(known.get("compute_capability_minor"))
-    return ProfiledDevice(
-        ordinal=ordinal,
-        name=name or None,
-        compute_capability=None if major is None or minor is None else (major, minor),
-        attributes=known,
-        pid=pid,
-    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from diag.ingest.launch_attributes import ATTRIBUTE, attributes_of, described
 from diag.ingest.launch_records import LaunchRecord, Metric, ProfiledDevice, Size
 from diag.ingest.launch_values import MOST_INTEGER, integer
 from diag.ingest.ncu_rep.container import Block, Kind
-from diag.ingest.ncu_rep.facts import ATTRIBUTE, device, pid_of
+from diag.ingest.ncu_rep.facts import pid_of
 from diag.ingest.ncu_rep.nvtx import open_ranges
 from diag.ingest.ncu_rep.rule_results import messages_of
 from diag.ingest.ncu_rep.sources import Sources
@@ -49,11 +50,10 @@ def range_record(result: Any, metrics: Sequence[Metric], block: Block, kind: Kin
 
 def device_of(launch: LaunchRecord) -> ProfiledDevice | None:
     """The device as the metrics of a launch describe it."""
-    attributes = {metric.name: metric.value for metric in launch.metrics if metric.name.startswith(ATTRIBUTE)}
-    name = attributes.get(f"{ATTRIBUTE}display_name")
+    attributes = attributes_of({metric.name: metric.value for metric in launch.metrics})
     if launch.device is None or not attributes:
         return None
-    return device(launch.device, name if isinstance(name, str) else "", attributes, launch.pid)
+    return described(launch.device, attributes, pid=launch.pid)
 
 
 def _shared(result: Any, metrics: Mapping[str, Metric], block: Block) -> dict[str, Any]:
