@@ -60,20 +60,24 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
+_Parser = Callable[[list[str]], tuple[Tree, list[str]]]
+"""Takes tokens, returns the tree that they begin with and the tokens behind it."""
+
+
 def _sum(tokens: list[str]) -> tuple[Tree, list[str]]:
-    left, rest = _product(tokens)
-    while rest and rest[0] in "+-":
-        sign = rest[0]
-        right, rest = _product(rest[1:])
-        left = Operation(sign, left, right)
-    return left, rest
+    return _chain(tokens, "+-", _product)
 
 
 def _product(tokens: list[str]) -> tuple[Tree, list[str]]:
-    left, rest = _atom(tokens)
-    while rest and rest[0] in "*/":
+    return _chain(tokens, "*/", _atom)
+
+
+def _chain(tokens: list[str], signs: str, operand: _Parser) -> tuple[Tree, list[str]]:
+    """Operands with one of the signs between them: the first two are taken together first."""
+    left, rest = operand(tokens)
+    while rest and rest[0] in signs:
         sign = rest[0]
-        right, rest = _atom(rest[1:])
+        right, rest = operand(rest[1:])
         left = Operation(sign, left, right)
     return left, rest
 

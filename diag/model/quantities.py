@@ -7,16 +7,15 @@ one may be for a range of compute capabilities only. `@name` in a formula stands
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from typing import Any, TypeGuard
 
 from diag.model.formulas import DividedByZero, Name, Operation, Tree, names_in, parsed, spelt, value_of
-from diag.model.hardware import ComputeCapability
+from diag.model.hardware import ComputeCapability, parsed_capability
+from diag.model.tables import files, table
 
 Metrics = Mapping[str, Any]
 """Values by the names that ncu gives metrics; what is no number counts as not there."""
@@ -178,10 +177,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 @cache
 def quantities() -> Mapping[str, Quantity]:
     """All quantities by name. Raises ValueError for a formula that cannot be read and for a name used twice."""
-    folder = resources.files("diag.model.data").joinpath("quantities")
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    tables = [tomllib.loads(file.read_text("utf-8")) for file in files]
-    entries = [entry for table in tables for entry in table.items()]
+    entries = [entry for file in files("quantities") for entry in table(file).items()]
     if twice := [name for name, count in Counter(name for name, _ in entries).items() if count > 1]:
         raise ValueError(f"two files have a quantity {', '.join(twice)}")
     return {name: _quantity(name, entry) for name, entry in entries}
@@ -204,12 +200,7 @@ def _formula(entry: str | Mapping[str, Any]) -> Formula:
     return Formula(
         entry["formula"],
         parsed(entry["formula"]),
-        _capability(entry.get("since", "0.0")),
-        _capability(entry.get("before", "1000.0")),
+        parsed_capability(entry.get("since", "0.0")),
+        parsed_capability(entry.get("before", "1000.0")),
         entry.get("is_for_unknown", True),
     )
-
-
-def _capability(text: str) -> ComputeCapability:
-    major, minor = text.split(".")
-    return int(major), int(minor)

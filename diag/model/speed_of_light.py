@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Literal
+
+from diag.model.tables import table
 
 Bound = Literal["memory", "compute", "latency", "balanced"]
 Side = Literal["sm", "memory"]
@@ -32,5 +32,4 @@ def bound(sm_pct: float, memory_pct: float, *, low_pct: float, apart_pct: float)
 @cache
 def parts(side: Side) -> Mapping[str, str]:
     """What the units behind a side's throughput are called, by the names of their counters."""
-    text = resources.files("diag.model.data").joinpath("throughput_parts.toml").read_text("utf-8")
-    return dict(tomllib.loads(text)[side])
+    return dict(table("throughput_parts.toml")[side])

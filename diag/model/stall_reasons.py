@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from typing import Any
+
+from diag.model.tables import table
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class LatencyShare:
 
 @cache
 def classes() -> Mapping[str, StallClass]:
-    return {key: StallClass(key=key, **entry) for key, entry in _data()["classes"].items()}
+    return {key: StallClass(key=key, **entry) for key, entry in table("stalls.toml")["classes"].items()}
 
 
 @cache
@@ -59,7 +58,7 @@ def reasons() -> Mapping[str, StallReason]:
             waits_for=entry["waits_for"],
             spellings=(key, entry["also"]) if "also" in entry else (key,),
         )
-        for key, entry in _data()["reasons"].items()
+        for key, entry in table("stalls.toml")["reasons"].items()
     }
 
 
@@ -75,14 +74,9 @@ def reason_of(spelling: str) -> StallReason | None:
 @cache
 def ready_states() -> tuple[str, ...]:
     """States of warps that could issue."""
-    return tuple(_data()["ready"])
+    return tuple(table("stalls.toml")["ready"])
 
 
 @cache
 def latency_shares() -> Sequence[LatencyShare]:
-    return [LatencyShare(**entry) for entry in _data()["latency"]]
-
-
-@cache
-def _data() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("diag.model.data").joinpath("stalls.toml").read_text("utf-8"))
+    return [LatencyShare(**entry) for entry in table("stalls.toml")["latency"]]

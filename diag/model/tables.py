@@ -16,11 +16,11 @@ def table(file: str) -> Mapping[str, Any]:
     return tomllib.loads(_DATA.joinpath(file).read_text("utf-8"))
 
 
-@cache
+def files(folder: str) -> list[str]:
+    """The tables of a folder, in the order of their names, as `table` takes them."""
+    return sorted(f"{folder}/{file.name}" for file in _DATA.joinpath(folder).iterdir() if file.name.endswith(".toml"))
+
+
 def tables(folder: str, name: str) -> Mapping[str, Any]:
     """The entries of the table `name` of all files of a folder together; no two files have one in common."""
-    files = sorted((file for file in _DATA.joinpath(folder).iterdir() if file.name.endswith(".toml")), key=str)
-    entries: dict[str, Any] = {}
-    for file in files:
-        entries |= tomllib.loads(file.read_text("utf-8")).get(name, {})
-    return entries
+    return {key: entry for file in files(folder) for key, entry in table(file).get(name, {}).items()}
