@@ -8,7 +8,7 @@ from importlib import import_module
 
 from diag.kernels.operator import Operator
 
-_FILES: tuple[str, ...] = ()
+_FILES: tuple[str, ...] = ("vector_add",)
 
 
 @cache

@@ -84,9 +84,10 @@ def compile_all(jobs: Sequence[Job], *, workers: int | None = None) -> Sequence[
     n_workers = max(1, min(workers or len(os.sched_getaffinity(0)), len(jobs)))
     shares = [jobs[first::n_workers] for first in range(n_workers)]
     with TemporaryDirectory(prefix="diag-") as folder, ExitStack() as ending:
-        started = [_Worker(Path(folder, str(number)), share) for number, share in enumerate(shares)]
-        for worker in started:
-            ending.callback(worker.end)
+        started = []
+        for number, share in enumerate(shares):
+            started.append(_Worker(Path(folder, str(number)), share))
+            ending.callback(started[-1].end)
         done: list[Done] = [Done((), ())] * len(jobs)
         for first, worker in enumerate(started):
             done[first::n_workers] = worker.answer()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from triton import knobs
 
 from diag.errors import ToolMissing
 from diag.kernels import compilation, machine_code
@@ -150,6 +151,6 @@ def test_a_tool_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
             def nvdisasm(self) -> object:
                 raise RuntimeError("Cannot find nvdisasm")
 
-    monkeypatch.setattr(machine_code.knobs, "nvidia", Knobs.nvidia())
+    monkeypatch.setattr(knobs, "nvidia", Knobs.nvidia())
     with pytest.raises(ToolMissing, match=r"nvdisasm is not where Triton brings it\..*TRITON_NVDISASM_PATH=FILE"):
         printed_by("nvdisasm", "-c", "kernel.cubin")

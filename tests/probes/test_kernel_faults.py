@@ -27,6 +27,7 @@ from diag.probes.faults.kernels.fp64_by_accident import ELEMENTS_PER_THREAD
 from diag.probes.faults.kernels.register_spills import least_stack_bytes
 from diag.probes.faults.kernels.strided_access import sectors_per_request
 from diag.probes.faults.kernels.tiny_grid import idle_share
+from diag.rules.engine import rules
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NAMES = ("register_spills", "fp64_by_accident", "strided_access", "tiny_grid", "bank_conflicts")
@@ -116,8 +117,11 @@ _IS_AS_EXPECTED = {
 }
 
 
-def test_each_fault_has_at_least_three_doses() -> None:
-    assert all(len(set(fault(name).doses)) >= 3 for name in NAMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_each_fault_has_doses_and_rules_that_exist(name: str) -> None:
+    assert fault(name).name == name
+    assert len(set(fault(name).doses)) >= 3
+    assert set(fault(name).rules) <= set(rules())
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bank_conflicts" or DEVICE == "cuda"])

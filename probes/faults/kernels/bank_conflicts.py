@@ -113,6 +113,7 @@ def proof(kernel: CompiledKernel, dose: int, is_sick: bool) -> float:
 FAULT = KernelFault(
     name="bank_conflicts",
     idea="The threads of a warp want words of one bank of shared memory, which serves them one after the other.",
+    rules=("ncu.bank_conflicts",),
     dose="words of a column in one bank",
     doses=(2, 4, 8, 16),
     symptom="turns of a load of shared memory",

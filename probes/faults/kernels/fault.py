@@ -19,6 +19,7 @@ class KernelFault:
 
     name: str  # of the file: 'register_spills'
     idea: str  # what is wrong and what it costs, in one sentence
+    rules: tuple[str, ...]  # that must fire on it once it ran: of a trace (kernels.…), of a profile (ncu.…)
     dose: str  # what the dose counts
     doses: Sequence[int]  # the mildest first
     symptom: str  # what `proof` returns, with its unit

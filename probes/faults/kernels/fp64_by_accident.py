@@ -97,6 +97,7 @@ def proof(kernel: CompiledKernel, dose: int, is_sick: bool) -> float:
 FAULT = KernelFault(
     name="fp64_by_accident",
     idea="A table of constants in FP64 makes the arithmetic FP64, at a half to a 64th of the rate.",
+    rules=("ncu.fp64",),
     dose="degree of the polynomial",
     doses=(4, 8, 16, 32),
     symptom="instructions of FP64 arithmetic in the code",

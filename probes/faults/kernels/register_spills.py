@@ -95,6 +95,7 @@ def least_stack_bytes(dose: int) -> int:
 FAULT = KernelFault(
     name="register_spills",
     idea="More running sums at a time than there are registers: each step loads and stores them from local memory.",
+    rules=("kernels.local_memory", "ncu.spills"),
     dose="running sums of a thread",
     doses=(256, 512, 1024),
     symptom="bytes of a thread on its stack",

@@ -91,6 +91,7 @@ def proof(kernel: CompiledKernel, dose: int, is_sick: bool) -> float:
 FAULT = KernelFault(
     name="strided_access",
     idea="The threads of a warp read elements that lie apart: most of each sector that is fetched is not wanted.",
+    rules=("ncu.coalescing",),
     dose="stride in elements",
     doses=(2, 4, 8),
     symptom="sectors per request",

@@ -83,6 +83,7 @@ def proof(kernel: CompiledKernel, dose: int, is_sick: bool) -> float:
 FAULT = KernelFault(
     name="tiny_grid",
     idea="Fewer blocks than SMs: the others have nothing to do.",
+    rules=("kernels.grid", "ncu.waves"),
     dose="blocks of the grid",
     doses=(64, 16, 4, 1),
     symptom="share of the SMs without a block",
