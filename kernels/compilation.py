@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,8 +86,10 @@ def compile_all(jobs: Sequence[Job], *, workers: int | None = None) -> Sequence[
     with TemporaryDirectory(prefix="diag-") as folder, ExitStack() as ending:
         started = []
         for number, share in enumerate(shares):
-            started.append(_Worker(Path(folder, str(number)), share))
-            ending.callback(started[-1].end)
+            worker = _Worker(Path(folder, str(number)), share)
+            ending.callback(worker.end)
+            worker.begin()
+            started.append(worker)
         done: list[Done] = [Done((), ())] * len(jobs)
         for first, worker in enumerate(started):
             done[first::n_workers] = worker.answer()
@@ -95,29 +97,32 @@ def compile_all(jobs: Sequence[Job], *, workers: int | None = None) -> Sequence[
 
 
 class _Worker:
-    """One process with a folder of its own: questions and answers are files, so that no pipe can fill up."""
+    """One process with a folder of its own, which does nothing before `begin`.
+
+    An interrupt may come when it was started and nobody knows of it yet: then its standard input ends, and so does it.
+    """
 
     def __init__(self, folder: Path, jobs: Sequence[Job]) -> None:
         folder.mkdir()
-        (folder / "jobs").write_bytes(msgspec.json.encode([asdict(job) for job in jobs]))
         self._folder = folder
-        self._n_jobs = len(jobs)
+        self._jobs = msgspec.json.encode([asdict(job) for job in jobs])
         self._limit_s = START_S + JOB_S * len(jobs)
         self._deadline = time.monotonic() + self._limit_s
-        with (
-            (folder / "jobs").open("rb") as questions,
-            (folder / "answer").open("wb") as answer,
-            (folder / "errors").open("wb") as errors,
-        ):
+        with (folder / "answer").open("wb") as answer, (folder / "errors").open("wb") as errors:
             self._process = subprocess.Popen(
                 # -P: the folder that diag happens to run in is no place to import from.
                 [sys.executable, "-P", "-m", _WORKER],
-                stdin=questions,
+                stdin=subprocess.PIPE,
                 stdout=answer,
                 stderr=errors,
                 env=_environment(folder),
                 start_new_session=True,  # so that the assembler that it may be waiting for ends with it
             )
+
+    def begin(self) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError), self._process.stdin as questions:  # it is gone: `answer` says why
+            questions.write(self._jobs)
 
     def answer(self) -> Sequence[Done]:
         """Raises ToolMissing."""
@@ -143,5 +148,7 @@ class _Worker:
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
+    """What the worker and its assembler leave behind when they are stopped lies in this folder, too."""
     kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    return {**kept, "TRITON_CACHE_DIR": str(folder / "cache"), "TRITON_DEFAULT_FP_FUSION": "1"}
+    ours = {"TMPDIR": str(folder), "TRITON_CACHE_DIR": str(folder / "cache"), "TRITON_DEFAULT_FP_FUSION": "1"}
+    return {**kept, **ours}

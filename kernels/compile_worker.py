@@ -21,7 +21,10 @@ from diag.model.inspection import CompiledKernel, NotCompiled
 
 
 def main() -> None:
-    jobs = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Job])
+    told = sys.stdin.buffer.read()
+    if not told:
+        return  # whoever started this was interrupted
+    jobs = msgspec.json.decode(told, type=list[Job])
     # Out of the way of the compiler: what that prints goes where its errors go.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
