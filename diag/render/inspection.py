@@ -77,7 +77,7 @@ def _section(variants: Sequence[VariantInspection], width: int) -> Iterator[str]
         yield from wrap(one_line(f"Roofline{whose}: {_roofline(roofline)}"), width, "    ", "  ")
 
 
-_HEADER = ("occupancy", "regs", "stack", "LDL", "STL", "shared", "threads", "waves", "kernel")
+_HEADER = ("occupancy", "regs", "stack", "LDL+STL", "shared", "threads", "waves", "kernel")
 
 
 def _figures(of: InspectedKernel) -> Sequence[str]:
@@ -86,8 +86,7 @@ def _figures(of: InspectedKernel) -> Sequence[str]:
         NOT_CAPTURED if of.occupancy is None else units.quantity(of.occupancy.theoretical_pct, "%"),
         str(code.registers_per_thread),
         str(code.stack_bytes),
-        str(code.local_loads),
-        str(code.local_stores),
+        f"{code.local_loads}+{code.local_stores}" if code.local_loads or code.local_stores else "0",
         units.size(code.shared_bytes),
         str(code.threads),
         NOT_CAPTURED if of.waves is None else f"{of.waves:,.1f}",
