@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import compare, doctor, explain, export, query, report
+from diag.cli import compare, doctor, explain, export, probe, probe_inspect, query, report
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -34,6 +34,9 @@ _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)
 _add(doctor.doctor, needs_words=False)
+
+app.add_typer(probe.app)
+_add(probe_inspect.inspect, needs_words=True, to=probe.app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,101 @@
+"""`diag probe inspect`: what can be told of an operator's kernels with no GPU at all."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diag.cli.terminal import StatusLine, color, width, write
+from diag.errors import NothingToTell, UsageError
+
+if TYPE_CHECKING:  # they load PyTorch
+    from diag.kernels.operator import DType, Operator, Variant
+
+ALL = "all"
+
+
+class InspectFormat(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def inspect(
+    name: Annotated[str, typer.Argument(metavar="NAME", readable=False, help="The operator, as in softmax.")],
+    variant: Annotated[
+        str | None, typer.Option(help="One rung of its ladder, or all. Otherwise those that are meant to be good.")
+    ] = None,
+    arch: Annotated[
+        list[str] | None, typer.Option(help="Compile for this target, as in sm_90; may be repeated. Otherwise all.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="Type of the inputs.")] = "fp16",
+    output_format: Annotated[
+        InspectFormat, typer.Option("--format", "-f", help="How to write what was found.")
+    ] = InspectFormat.TEXT,
+) -> None:
+    """Compile an operator's kernels and say what their machine code tells, with no GPU.
+
+    Registers, stack, spills, shared memory and instructions as compiled; from them theoretical occupancy, waves and
+    what exceeds the limits of an SM; from the operator's definition its roofline and least time. Nothing is measured.
+
+    Example: diag probe inspect gemm --arch sm_90
+
+    Example: diag probe inspect softmax --variant all --dtype fp32 --format json
+    """
+    from diag.kernels.compilation import check_installed
+    from diag.model.inspection import REFERENCE_PRODUCTS
+    from diag.render.inspection import render_inspection, render_inspection_as_json
+
+    targets = list(dict.fromkeys(_known(each, "target", REFERENCE_PRODUCTS) for each in arch or REFERENCE_PRODUCTS))
+    check_installed()
+    with StatusLine() as status:
+        status("loading PyTorch and Triton")
+        from diag.kernels.catalogue import operators
+        from diag.probes import static_analysis
+
+        operator = operators()[_known(name, "operator", operators())]
+        of = _dtype(dtype)
+        variants = _chosen(operator, variant, of)
+        status(f"compiling {operator.name} for {', '.join(targets)}")
+        found = static_analysis.inspect(operator, variants, targets, of)
+    if not any(each.kernels for each in found.variants):
+        refused = [refused for each in found.variants for refused in each.not_compiled]
+        raise NothingToTell(f"The compiler takes none of these kernels. {refused[0].because if refused else ''}")
+    if output_format is InspectFormat.JSON:
+        write(render_inspection_as_json(found))
+    else:
+        write(render_inspection(found, width=width(), color=color()))
+
+
+def _known(given: str, kind: str, among: Collection[str]) -> str:
+    if given not in among:
+        raise UsageError(f"There is no {kind} {given!r}. There is: {', '.join(among)}.")
+    return given
+
+
+def _dtype(given: str) -> DType:
+    from typing import get_args
+
+    from diag.kernels.operator import DType
+
+    names: tuple[DType, ...] = get_args(DType)
+    for name in names:
+        if name == given:
+            return name
+    raise UsageError(f"There is no type {given!r}. There is: {', '.join(names)}.")
+
+
+def _chosen(operator: Operator, variant: str | None, dtype: DType) -> Sequence[Variant]:
+    """Raises UsageError where there is no such variant, or none that takes this type."""
+    if variant is not None and variant != ALL:
+        _known(variant, f"variant of {operator.name}", [each.name for each in operator.variants])
+    wanted = [
+        each for each in operator.variants if variant in (ALL, each.name) or (variant is None and each.is_good)
+    ] or operator.variants
+    taking = [each for each in wanted if dtype in each.dtypes]
+    if not taking:
+        known = dict.fromkeys(name for each in wanted for name in each.dtypes)
+        raise UsageError(f"{operator.name} does not take {dtype}. It takes: {', '.join(known)} (--dtype).")
+    return taking

@@ -1,0 +1,1 @@
+"""Healthy workloads with one thing wrong, each beside its healthy twin."""
