@@ -60,16 +60,14 @@ class _Patience:
 
     def __init__(self, pid: Path) -> None:
         self._pid = pid
-        self._until = time.monotonic() + _START_S
         self._has_started = False
+        self._until = time.monotonic() + _START_S
 
     def is_over(self) -> bool:
-        now = time.monotonic()
-        if workload.pid_in(self._pid) is not None:
-            self._has_started, self._until = True, now + _FINISH_S
-        elif self._pid.exists() and not self._has_started:
-            self._has_started, self._until = True, now + _FINISH_S
-        return now > self._until
+        starts_now = not self._has_started and self._pid.exists()
+        if starts_now or workload.pid_in(self._pid) is not None:
+            self._has_started, self._until = True, time.monotonic() + _FINISH_S
+        return time.monotonic() > self._until
 
 
 def why_nothing(options: NsysOptions, ended: workload.Ended, said: str) -> str:

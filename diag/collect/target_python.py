@@ -81,7 +81,11 @@ def versions(python: str, packages: Sequence[str]) -> Mapping[str, str]:
     """Of those of the packages that are installed for this Python; none when it does not answer."""
     try:
         answer = subprocess.run(
-            [python, "-c", _ASK, *packages], stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=True
+            [python, "-c", _ASK, *packages],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=True,
         )
         found = json.loads(answer.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):

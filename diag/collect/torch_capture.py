@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from diag.collect.descendants import end_orphans
 from diag.collect.target_python import PythonCommand
 
 BRIEFLY_S = 10
-"""Seconds that are recorded unless the user says otherwise: a trace with Python's stacks grows by millions of events."""
+"""Seconds that are recorded unless the user says otherwise: with stacks a trace soon has millions of events."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class TorchOptions:
     duration_s: int | None = BRIEFLY_S
     steps: Steps | None = None  # instead of delay and duration
     stacks: bool = True
+
+    def is_partial(self, wall_ns: int) -> bool:
+        """Whether a program that ran for so long was recorded only in part."""
+        is_cut = self.duration_s is not None and wall_ns > self.duration_s * 1e9
+        return bool(self.delay_s or self.steps or is_cut)
 
 
 def torch_command(python: PythonCommand, options: TorchOptions, trace: Path) -> list[str | Path]:
@@ -73,9 +78,7 @@ def _told(trace: Path) -> Mapping[str, Any]:
 def why_nothing(options: TorchOptions, told: Mapping[str, Any]) -> str:
     """Why there is no trace, and what to do."""
     if not told:
-        return (
-            "The program was killed or left with os._exit, so its trace is lost. Record less of it: --duration, --steps."
-        )
+        return "The program was killed or left with os._exit, so its trace is lost. Record less: --duration, --steps."
     if not told["torch"]:
         return "The program did not import torch, so there was nothing to record. Use --with nsys."
     if options.steps and told["started"]:
