@@ -40,7 +40,10 @@ class Ncu:
 
 def find_ncu() -> Ncu | None:
     """The newest ncu on this machine, or exactly the one that DIAG_NCU names; None when none of them answers."""
-    found = [ncu for path in {os.path.realpath(path) for path in _candidates()} if (ncu := _inspect(Path(path)))]
+    first: dict[str, str] = {}
+    for path in _candidates():
+        first.setdefault(os.path.realpath(path), path)
+    found = [ncu for path in first.values() if (ncu := _inspect(Path(path)))]
     return max(found, key=lambda ncu: ncu.version, default=None)
 
 

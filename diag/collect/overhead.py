@@ -44,7 +44,8 @@ def sentence(profiler: str, with_ns: int, without_ns: int) -> str:
     'Overhead: the workload took 3.0 s under nsys, its start and its writing included, and 2.0 s without: 50.0 % more.'
     """
     change = with_ns / without_ns - 1
+    cost = f"{units.share(change)} more" if change > 0 else "no overhead that one run of each can show"
     return (
         f"Overhead: the workload took {units.time(with_ns)} under {profiler}, its start and its writing included, and "
-        f"{units.time(without_ns)} without: {units.share(abs(change))} {'more' if change >= 0 else 'less'}."
+        f"{units.time(without_ns)} without: {cost}."
     )

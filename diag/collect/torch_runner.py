@@ -70,13 +70,12 @@ class Recorder:
 
     def _start(self) -> None:
         try:
-            self.profiler = self._new_profiler()
-            self.profiler.start()
+            profiler = self._new_profiler()
+            profiler.start()
         except Exception as error:  # noqa: BLE001  # as above
-            self.profiler = None
             _say(f"torch.profiler cannot be started: {error}")
             return
-        self.has_started = True
+        self.profiler, self.has_started = profiler, True
         if self.duration_s and not self.steps:
             self._later(self.duration_s, self.finish)
 
