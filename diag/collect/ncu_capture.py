@@ -39,11 +39,11 @@ _NO_KERNEL = (
 
 def record(ncu: Ncu, command: Sequence[str], folder: Path, options: NcuOptions) -> Capture:
     """Runs the workload under ncu, which writes into `folder`. Raises ToolMissing when ncu does not run it."""
-    log, output = folder / "ncu.log", folder / "kernels.ncu-rep"
-    ended = workload.run(ncu_command(ncu.path, options, output, log, command))
+    log = folder / "ncu.log"
+    ended = workload.run(ncu_command(ncu.path, options, folder / "kernels", log, command))
     end_orphans()
     said = log.read_text("utf-8", "replace") if log.exists() else ""
-    file = output if output.exists() else None
+    file = next(folder.glob("*.ncu-rep"), None)
     lacks = "" if file else why_nothing(said)
     if not file and ended.status and not _RETURNED.search(said):
         raise ToolMissing(lacks if lacks != _NO_KERNEL else f"ncu failed with {ended.status}: {_last_error(said)}.")

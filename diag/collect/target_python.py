@@ -60,10 +60,13 @@ def _of_python(command: Sequence[str]) -> PythonCommand | None:
         if command[at] == "-":  # the program comes from standard input
             return None
         at += 2 if command[at] in _WITH_VALUE else 1
-    if at >= len(command) or command[at] == "-m":
-        target = tuple(command[at:])
-        return PythonCommand(command[0], tuple(command[1:at]), target) if len(target) > 1 else None
-    return PythonCommand(command[0], tuple(command[1:at]), tuple(command[at:]))
+    target = tuple(command[at:])
+    if target and target[0].startswith(_ENDING):
+        option, value = target[0][:2], target[0][2:]  # python -cCODE
+        target = (option, *((value,) if value else ()), *target[1:])
+        if len(target) == 1:
+            return None
+    return PythonCommand(command[0], tuple(command[1:at]), target) if target else None
 
 
 def _interpreter(program: Path) -> str | None:
