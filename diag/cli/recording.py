@@ -73,7 +73,7 @@ def _told(plan: Plan, capture: Capture, profiler: Profiler, folder: Path, wishes
         raise NothingToTell(capture.lacks)
     files = [capture.file]
     if profiler is Profiler.NSYS:
-        kernels = _kernels_worth_it(capture.file)
+        kernels = _kernels_worth_it(capture.file, expects_cuda=plan.nsys.with_gpu)
         if wishes.is_deep:
             files += _profiled(plan, kernels, folder, wishes)
     options = AnalysisOptions()
@@ -81,11 +81,13 @@ def _told(plan: Plan, capture: Capture, profiler: Profiler, folder: Path, wishes
     return tell(files, imports, options, telling)
 
 
-def _kernels_worth_it(file: Path) -> Selection | None:
+def _kernels_worth_it(file: Path, *, expects_cuda: bool) -> Selection | None:
     """Raises NothingToTell when the recording is empty."""
     with StatusLine() as status, opened([file], ImportOptions(), status) as case:
         if nsys_capture.is_empty(case):
             raise NothingToTell(nsys_capture.NOTHING_INSIDE)
+        if expects_cuda and not nsys_capture.has_cuda(case):
+            note(nsys_capture.NO_CUDA)
         report = report_of(case, AnalysisOptions())
         launches = case.rows(
             "SELECT COALESCE(short.text, long.text) FROM gpu_op LEFT JOIN name AS short ON short.id = short_name_id "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from diag.collect import workload
 from diag.collect.capture import Capture
 from diag.collect.descendants import end_orphans
 from diag.collect.nsys_options import Abilities, NsysOptions, nsys_command
-from diag.collect.target_python import python_command, versions
+from diag.collect.target_python import name_of, python_command, versions
 from diag.errors import ToolMissing
 from diag.ingest.nsys_tool import Nsys, parse_version, run
 from diag.store.case import Case
@@ -39,7 +39,7 @@ def record(nsys: Nsys, command: Sequence[str], folder: Path, options: NsysOption
     """Runs the workload under nsys, which writes into `folder`. Raises ToolMissing when nsys cannot be started."""
     pid, log = folder / "workload.pid", folder / "nsys.log"
     arguments = nsys_command(
-        nsys.path, abilities_of(nsys), options, folder / _name_of(command), workload.beside(pid, command)
+        nsys.path, abilities_of(nsys), options, folder / name_of(command), workload.beside(pid, command)
     )
     with log.open("wb") as hears:
         ended = workload.run(
@@ -92,7 +92,16 @@ def is_empty(case: Case) -> bool:
     return not any(case.value(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in _EVENTS)
 
 
+def has_cuda(case: Case) -> bool:
+    return any(case.value(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in ("gpu_op", "api_call"))
+
+
 _EVENTS = ("gpu_op", "api_call", "cpu_range", "range_summary", "os_call", "sched", "cpu_sample", "counter")
+
+NO_CUDA = (
+    "nsys recorded no CUDA call of the workload. Does it use the GPU in the part that was recorded, and in a process "
+    "that it starts itself?"
+)
 
 NOTHING_INSIDE = (
     "nsys ended well, but its report holds nothing that the workload did. Does the work happen in another process "
@@ -132,18 +141,3 @@ def _numbers(version: str) -> tuple[int, ...]:
     ((0, 2, 12), (0, 2, 13))
     """
     return parse_version(re.match(r"\d+(\.\d+)*", version)[0]) if version[:1].isdigit() else ()  # type: ignore[index]
-
-
-def _name_of(command: Sequence[str]) -> str:
-    """A file name that says what was recorded; `%` and `#` mean something to nsys.
-
-    >>> _name_of(["python", "-u", "runs/train.py", "--lr=1"]), _name_of(["./app"])
-    ('train', 'app')
-    """
-    return "".join(_name_parts(command)) or "run"
-
-
-def _name_parts(command: Sequence[str]) -> Iterator[str]:
-    python = python_command(command)
-    named = next((word for word in python.target if not word.startswith("-")), "run") if python else command[0]
-    yield re.sub(r"[^\w.-]", "", Path(named).stem)[:40]

@@ -15,6 +15,7 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _ENDING = ("-c", "-m")
 _TIMEOUT_S = 20.0
 _HEAD_BYTES = 256
+_LONGEST_NAME = 40
 _ASK = """
 import importlib.metadata, json, sys
 found = {}
@@ -39,6 +40,11 @@ class PythonCommand:
     @property
     def script(self) -> Path | None:
         return None if self.target[0] in _ENDING else Path(self.target[0])
+
+    @property
+    def name(self) -> str:
+        """Of what runs: a script's, a module's, or none for code."""
+        return self.script.stem if self.script else self.target[1] if self.target[0] == "-m" else ""
 
 
 def python_command(command: Sequence[str]) -> PythonCommand | None:
@@ -78,6 +84,17 @@ def _interpreter(program: Path) -> str | None:
     words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
     named = words[1] if len(words) == 2 and Path(words[0]).name == "env" else words[0] if len(words) == 1 else ""
     return named if _PYTHON.match(Path(named).name) else None
+
+
+def name_of(command: Sequence[str]) -> str:
+    """A name for files about a command, of letters that no profiler takes for anything else.
+
+    >>> name_of(["python", "-u", "runs/train.py", "--lr=1"]), name_of(["./app"]), name_of(["python", "-c", "pass"])
+    ('train', 'app', 'run')
+    """
+    python = python_command(command)
+    name = python.name if python else Path(command[0]).stem
+    return re.sub(r"[^\w.-]", "", name)[:_LONGEST_NAME] or "run"
 
 
 def versions(python: str, packages: Sequence[str]) -> Mapping[str, str]:

@@ -58,7 +58,7 @@ def torch_command(python: PythonCommand, options: TorchOptions, trace: Path) -> 
 
 def record(python: PythonCommand, folder: Path, options: TorchOptions) -> Capture:
     """Runs the program under torch.profiler, which writes into `folder`."""
-    trace = folder / f"{'run' if python.script is None else python.script.stem}.pt.trace.json"
+    trace = folder / f"{python.name or 'run'}.pt.trace.json"
     ended = workload.run(torch_command(python, options, trace))
     end_orphans()
     told = _told(trace)
