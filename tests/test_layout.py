@@ -27,15 +27,15 @@ MAY_NOT_IMPORT = {
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
     "compare": {"ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
     "export": {"compare", "ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "doctor": {"compare", "rules", "render", "export", "tui", "cli", "collect", "probes", "kernels"},
+    "doctor": {"compare", "rules", "render", "export", "tui", "cli", "probes", "kernels"},
     "render": {"ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
     "tui": {"cli", "probes", "kernels"},
     "collect": OUTERMOST | {"rules"},
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → compare → rules; export → rules → launches → timeline, model → store; doctor → ingest → store;
-collectors and probes know no rules, and what the doctor found may be rendered."""
+"""cli, tui, render → compare → rules; export → rules → launches → timeline, model → store; doctor → collect → ingest
+→ store; collectors and probes know no rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diag.cli.opening import opened
-from diag.cli.report import Format
+from diag.cli.telling import Format
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import NothingToTell, UsageError
 

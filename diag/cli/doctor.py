@@ -25,11 +25,14 @@ def doctor(
             metavar="[FILE...]", readable=False, help="Say of these alone what they are and how to read them."
         ),
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without recording a program with nsys, which takes some seconds.")
+    ] = False,
     output_format: Annotated[
         DoctorFormat, typer.Option("--format", "-f", help="How to write what was found.")
     ] = DoctorFormat.TEXT,
 ) -> None:
-    """Say what this machine can read, with which tools, and what to do about what it cannot.
+    """Say what this machine can read and record, with which tools, and what to do about what it cannot.
 
     Exits with 3 when something is broken that diag needs, or when a FILE cannot be read.
 
@@ -44,7 +47,9 @@ def doctor(
     if files:
         checks = [about(file) for file in files]
     else:
-        checks = list(examine(sys.stdout, is_terminal=sys.stdout.isatty(), width=width(), color=color()))
+        checks = list(
+            examine(sys.stdout, is_terminal=sys.stdout.isatty(), width=width(), color=color(), is_quick=quick)
+        )
     if output_format is DoctorFormat.JSON:
         write(render_checks_as_json(checks))
     else:

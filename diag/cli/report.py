@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,26 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diag.cli.opening import opened
-from diag.cli.terminal import StatusLine, braille, color, note, width, write
-from diag.errors import NothingToTell, UsageError
+from diag.cli.telling import FailOn, Format, Telling, tell
+from diag.cli.terminal import StatusLine, note
+from diag.errors import UsageError
 
 if TYPE_CHECKING:
     from diag.ingest.importer import ImportOptions
     from diag.rules.analysis import AnalysisOptions
     from diag.rules.baseline import Baseline
-
-
-class Format(enum.StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-class FailOn(enum.StrEnum):
-    INFO = "info"
-    WARNING = "warning"
-    CRITICAL = "critical"
-    NEVER = "never"
+    from diag.rules.report import Report
 
 
 def report(
@@ -96,12 +84,10 @@ def report(
     """
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
-    from diag.render import RENDERERS
     from diag.rules import thresholds as limits
     from diag.rules.analysis import AnalysisOptions, parse_window
-    from diag.rules.baseline import DEFAULT_MARGIN, compare, failures
-    from diag.rules.finding import SEVERITIES
-    from diag.rules.stored import keep_only, report_of
+    from diag.rules.baseline import DEFAULT_MARGIN, compare
+    from diag.rules.stored import keep_only
     from diag.store.sizes import parse_size
 
     # Told at once, and not when a large trace has been read.
@@ -114,31 +100,25 @@ def report(
     limits.load(thresholds)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     options = AnalysisOptions(window, range_name, thresholds)
-    with StatusLine() as status:
-        imports = ImportOptions(
-            keep=output,
-            finish=lambda kept: keep_only(kept, options),
-            use_cache=not no_cache,
-            bounds=bounds,
-            with_nsys_export=with_nsys_export,
-            with_ncu_report=with_ncu_report,
-            note=note,
-        )
-        with opened(inputs, imports, status) as case:
-            status("applying rules")
-            result = report_of(case, options)
-        if baseline is not None:
-            earlier = _baseline(baseline, options, replace(imports, keep=None), status)
-            margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
-            result = replace(result, baseline=compare(result, earlier, str(baseline), margin))
-    text = RENDERERS[output_format.value](result, width=width(), color=color(), braille=braille(), top=top)
-    write(text if text.endswith("\n") else text + "\n")
-    if not result.tells_something:
-        raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
-    if fail_on is not FailOn.NEVER and (failed := failures(result, SEVERITIES[SEVERITIES.index(fail_on.value) :])):
-        which = f"{len(failed)} new or worse finding" if baseline is not None else f"{len(failed)} finding"
-        note(f"{which}{'' if len(failed) == 1 else 's'} at or above {fail_on.value}.")
-        raise typer.Exit(1)
+    imports = ImportOptions(
+        keep=output,
+        finish=lambda kept: keep_only(kept, options),
+        use_cache=not no_cache,
+        bounds=bounds,
+        with_nsys_export=with_nsys_export,
+        with_ncu_report=with_ncu_report,
+        note=note,
+    )
+
+    def compared(result: Report, status: StatusLine) -> Report:
+        if baseline is None:
+            return result
+        earlier = _baseline(baseline, options, replace(imports, keep=None), status)
+        margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
+        return replace(result, baseline=compare(result, earlier, str(baseline), margin))
+
+    if failed := tell(inputs, imports, options, Telling(output_format, fail_on, top), compared):
+        raise typer.Exit(failed)
 
 
 def _baseline(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Baseline:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import compare, doctor, explain, export, probe, probe_inspect, query, report
+from diag.cli import compare, doctor, explain, export, probe, probe_inspect, query, report, run
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -22,13 +22,21 @@ app = typer.Typer(
 )
 
 
-def _add(verb: Callable[..., None], *, needs_words: bool, to: typer.Typer = app) -> None:
-    """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal."""
+def _add(verb: Callable[..., None], *, needs_words: bool, runs_command: bool = False, to: typer.Typer = app) -> None:
+    """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal.
+
+    `runs_command`: from its first word on, the command line belongs to the command that it names.
+    """
     summary = str(verb.__doc__).partition("\n")[0]
-    to.command(verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
+    settings = {"allow_interspersed_args": not runs_command}
+    command = to.command(
+        verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words, context_settings=settings
+    )
+    command(verb)
 
 
 _add(report.report, needs_words=True)
+_add(run.run, needs_words=True, runs_command=True)
 _add(compare.compare, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from diag.doctor import formats, machine
+from diag.collect.ncu_tool import find_ncu
+from diag.doctor import formats, machine, permissions, profilers
 from diag.doctor.check import Check
 from diag.ingest.ncu_official import package as ncu_report
-from diag.ingest.nsys_tool import find_nsys
+from diag.ingest.nsys_tool import Nsys, find_nsys
 
 
-def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> Iterator[Check]:
-    """All checks of this machine; the arguments say what standard output is like."""
+def examine(stream: object, *, is_terminal: bool, width: int, color: bool, is_quick: bool = False) -> Iterator[Check]:
+    """All checks of this machine; the arguments say what standard output is like.
+
+    `is_quick`: without the one that runs a program under nsys.
+    """
     nsys = find_nsys()
     yield formats.exports()
     yield formats.reports()
@@ -26,3 +30,17 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool) -> It
     yield from machine.storage()
     yield from machine.output(stream, width=width, color=color, is_terminal=is_terminal)
     yield from machine.gpu()
+    yield from _recording(nsys, is_quick=is_quick)
+
+
+def _recording(nsys: Nsys | None, *, is_quick: bool) -> Iterator[Check]:
+    found = profilers.packages()
+    yield profilers.nsys_check(nsys)
+    yield profilers.ncu_check(find_ncu())
+    yield profilers.packages_check(found)
+    if not is_quick:
+        yield profilers.nvtx_check(nsys, found)
+    held = permissions.capabilities()
+    yield permissions.counters(held)
+    yield permissions.cpu_samples(held)
+    yield permissions.other_processes(held)

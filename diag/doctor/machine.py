@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import diag
+from diag.collect.gpu import gpu_devices
 from diag.doctor.check import Check
 from diag.errors import DiagError
 from diag.model import units
@@ -111,19 +113,35 @@ def locale(environment: Mapping[str, str], encoding: str) -> Check:
     return Check(TERMINAL, "Locale", "ok", said)
 
 
-def gpu(devices: Path = Path("/dev")) -> Iterator[Check]:
+def gpu(devices: Path = Path("/dev"), driver: Path = Path("/proc/driver/nvidia")) -> Iterator[Check]:
     """Signs of a GPU and its driver, found without loading a library."""
-    found = sorted(path.name for path in devices.glob("nvidia[0-9]*"))
+    found = gpu_devices(devices)
     if found:
-        yield Check(GPU, "Devices", "ok", ", ".join(found))
+        models = [_model(file) for file in sorted(driver.glob("gpus/*/information"))]
+        yield Check(GPU, "Devices", "ok", ", ".join(found) + (f": {', '.join(models)}" if models else ""))
     else:
         yield Check(GPU, "Devices", "missing", f"no {devices}/nvidia0; profile on a machine with a GPU, read here")
+    yield _driver(driver / "version")
     smi = shutil.which("nvidia-smi")
     yield Check(GPU, "nvidia-smi", "ok" if smi else "missing", smi or "not on PATH; it comes with the driver")
     has_nvml = find_spec("pynvml") is not None
     fix = None if has_nvml else "To watch a running program: pip install 'gpu-diag[live]'"
     said = "can be imported" if has_nvml else "not installed"
     yield Check(GPU, "nvidia-ml-py", "ok" if has_nvml else "missing", said, fix)
+
+
+def _driver(version: Path) -> Check:
+    try:
+        words = version.read_text().partition("\n")[0].split()
+    except OSError:
+        return Check(GPU, "Driver", "missing", f"no {version}: NVIDIA's kernel module is not loaded here")
+    number = next((word for word in words if re.fullmatch(r"\d+(\.\d+)+", word)), None)
+    return Check(GPU, "Driver", "ok", f"version {number}" if number else " ".join(words))
+
+
+def _model(information: Path) -> str:
+    lines = information.read_text(errors="replace").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("Model:")), "unknown model")
 
 
 def storage() -> Iterator[Check]:

@@ -101,7 +101,7 @@ def run(command: Sequence[str | Path], *, timeout_s: float, on_percent: Callable
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509  # nothing here has threads yet
+            preexec_fn=end_with_parent,  # noqa: PLW1509  # nothing here has threads yet
         )
         try:
             status = _wait(process, log.fileno(), timeout_s, on_percent)
@@ -114,9 +114,9 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LIBC = ctypes.CDLL(None)
 
 
-def _end_with_parent() -> None:
+def end_with_parent(number: int = signal.SIGKILL) -> None:
     """Also where that is killed, or interrupted while it starts a program and has no name for it yet."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _candidates() -> list[Path]:

@@ -1,0 +1,86 @@
+"""Reads inputs and tells what the rules say of them: what `diag report` and `diag run` share."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diag.cli.opening import opened
+from diag.cli.terminal import StatusLine, braille, color, note, width, write
+from diag.errors import NothingToTell, StorageError
+
+if TYPE_CHECKING:
+    from diag.ingest.importer import ImportOptions
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.report import Report
+
+
+class Format(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class FailOn(enum.StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How a report is shown, where, and which findings are failures."""
+
+    output_format: Format
+    fail_on: FailOn
+    top: int
+    to: Path | None = None
+    """A file instead of standard output."""
+
+
+def tell(
+    inputs: Sequence[Path],
+    imports: ImportOptions,
+    options: AnalysisOptions,
+    telling: Telling,
+    compared: Callable[[Report, StatusLine], Report] = lambda report, _: report,
+) -> int:
+    """Writes the report and returns the exit status: 1 where a finding is a failure. Raises NothingToTell."""
+    from diag.render import RENDERERS
+    from diag.rules.baseline import failures
+    from diag.rules.finding import SEVERITIES
+    from diag.rules.stored import report_of
+
+    with StatusLine() as status:
+        with opened(inputs, imports, status) as case:
+            status("applying rules")
+            result = report_of(case, options)
+        result = compared(result, status)
+    is_shown = telling.to is None
+    text = RENDERERS[telling.output_format.value](
+        result, width=width(), color=is_shown and color(), braille=not is_shown or braille(), top=telling.top
+    )
+    _write(text if text.endswith("\n") else text + "\n", telling.to)
+    if not result.tells_something:
+        raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
+    if telling.fail_on is FailOn.NEVER:
+        return 0
+    failed = failures(result, SEVERITIES[SEVERITIES.index(telling.fail_on.value) :])
+    if failed:
+        which = f"{len(failed)} new or worse finding" if result.baseline is not None else f"{len(failed)} finding"
+        note(f"{which}{'' if len(failed) == 1 else 's'} at or above {telling.fail_on.value}.")
+    return 1 if failed else 0
+
+
+def _write(text: str, to: Path | None) -> None:
+    if to is None:
+        write(text)
+        return
+    try:
+        to.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"The report cannot be written to {to}: {error.strerror}.") from error

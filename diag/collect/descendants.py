@@ -1,0 +1,71 @@
+"""Processes that a program leaves behind become children of this one, so that none outlives it unseen."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h; prctl(2)
+_LIBC = ctypes.CDLL(None)
+_GRACE_S = 3.0
+_POLL_S = 0.02
+
+
+def adopt_orphans() -> None:
+    """From now on whoever loses its parent gets this process for one, and not init."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def parent_of(pid: int) -> int | None:
+    """None where there is no such process, or only its exit status waits to be read."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state == "Z" else int(parent)
+
+
+def children() -> list[int]:
+    """Of this process, the ended ones too."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(stat.parent.name))
+    return found
+
+
+def end_orphans(grace_s: float = _GRACE_S) -> int:
+    """Waits for all children; those that take longer than `grace_s` are asked to end, then killed. How many were.
+
+    Only for when no child is anybody else's to wait for.
+    """
+    stages = (None, signal.SIGTERM, signal.SIGKILL)
+    n_ended = 0
+    for number in stages:
+        if number is not None:
+            left = children()
+            n_ended = n_ended or len(left)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        if _all_end(grace_s):
+            break
+    return n_ended
+
+
+def _all_end(within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
