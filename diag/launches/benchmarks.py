@@ -29,7 +29,7 @@ def _benchmark(case: Case, source_id: int, diag_version: str | None) -> Benchmar
         for table in ("machine", "ceiling", "measurement")
     )
     try:
-        return msgspec.convert(
+        benchmark = msgspec.convert(
             {
                 "machine": _machine(machine[0]),
                 "ceilings": [_ceiling(row) for row in ceilings],
@@ -40,6 +40,9 @@ def _benchmark(case: Case, source_id: int, diag_version: str | None) -> Benchmar
         )
     except (msgspec.ValidationError, IndexError) as error:
         raise InputError(f"{case.path} holds no benchmark that diag knows ({error}). Import the file again.") from error
+    if not benchmark.is_possible:
+        raise InputError(f"{case.path} holds rates or times that cannot be. Import the file again.")
+    return benchmark
 
 
 def _machine(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,9 @@ from diag.model.ceilings import Arithmetic, Ceiling, Level
 SCHEMA = "diag.benchmark/1"
 
 MachineKind = Literal["cpu", "cuda"]
+
+LEAST, MOST = 1e-3, 1e30
+"""Of rates per second and times in ns; a file may claim anything."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,16 @@ class Benchmark:
     measurements: Sequence[Measurement] = ()
     diag_version: str = ""
     schema: Literal["diag.benchmark/1"] = field(default="diag.benchmark/1")
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether all its rates and times are such as there can be: above 0, finite."""
+        return all(LEAST <= figure <= MOST for figure in self._figures())
+
+    def _figures(self) -> Iterator[float]:
+        for each in self.ceilings:
+            yield each.ceiling.per_s
+            yield from (hz for hz in (each.ceiling.sm_clock_hz, each.ceiling.memory_clock_hz) if hz is not None)
+        for one in self.measurements:
+            yield from (one.median_ns, one.p5_ns, one.p95_ns)
+            yield from (ns for ns in (one.end_to_end_ns, one.baseline_ns) if ns is not None)

@@ -189,8 +189,8 @@ def arithmetic_trials(n_threads: int) -> Iterator[Trial]:
 
 
 def _convolution(of: Arithmetic, dtype: Any, n_threads: int) -> Trial:
-    """Two images for each thread, channels last: what oneDNN does best."""
-    side, images = PIXELS + TAPS - 1, 2 * n_threads
+    """An image for each thread, channels last: what oneDNN does best."""
+    side, images = PIXELS + TAPS - 1, n_threads
     images_in = torch.ones(images, CHANNELS, side, side, dtype=dtype).to(memory_format=torch.channels_last)
     weights = torch.ones(CHANNELS, CHANNELS, TAPS, TAPS, dtype=dtype).to(memory_format=torch.channels_last)
     return Trial(
@@ -202,8 +202,8 @@ def _convolution(of: Arithmetic, dtype: Any, n_threads: int) -> Trial:
 
 
 def _products(of: Arithmetic, dtype: Any, n_threads: int) -> Trial:
-    """Small enough for the second level of the caches, two for each thread."""
-    batch = 2 * n_threads
+    """Small enough for the second level of the caches, one for each thread."""
+    batch = n_threads
     a, b, c = (torch.ones(batch, BATCHED, BATCHED, dtype=dtype) for _ in range(3))
     formula = f"batched products: 2 x {batch} x {BATCHED}³"
     return Trial(lambda: torch.bmm(a, b, out=c), 2 * batch * BATCHED**3, formula, arithmetic=of)

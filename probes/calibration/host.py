@@ -106,8 +106,8 @@ def waited_ns(threads: Path = _THREADS) -> int:
 class HostClock:
     """Times calls by the monotonic clock, and leaves out those during which another program had one of our cores."""
 
-    FEWEST = 5
-    """Undisturbed calls that a visit wants; it stays up to twice as long to get them."""
+    WANTED, FEWEST = 5, 3
+    """Undisturbed calls that a visit stays up to twice as long for, and with fewer than which it is spoilt."""
 
     def visit(self, run: Callable[[], object], seconds: float) -> Visit:
         run()
@@ -115,7 +115,7 @@ class HostClock:
         every: list[float] = []
         started = time.monotonic()
         while (spent := time.monotonic() - started) < seconds or (
-            len(left_alone) < self.FEWEST and spent < 2 * seconds
+            len(left_alone) < self.WANTED and spent < 2 * seconds
         ):
             waited, begun = waited_ns(), time.perf_counter_ns()
             run()
@@ -123,4 +123,6 @@ class HostClock:
             every.append(took)
             if waited_ns() - waited <= took / 100:
                 left_alone.append(took)
-        return Visit(left_alone, disturbed=len(every) - len(left_alone)) if left_alone else Visit(every)
+        if len(left_alone) < self.FEWEST:
+            return Visit(every, is_shared=True)
+        return Visit(left_alone, disturbed=len(every) - len(left_alone))

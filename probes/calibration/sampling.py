@@ -34,6 +34,7 @@ class Visit:
 
     times_ns: Sequence[float]
     disturbed: int = 0  # calls that are left out, for a thread of them had to wait for a core
+    is_shared: bool = False  # next to no call was left alone, so that all are here
     sm_clock_hz: float | None = None
     memory_clock_hz: float | None = None
 
@@ -62,8 +63,13 @@ class Sampled:
     visits: Sequence[Visit]
 
     @property
+    def alone(self) -> Sequence[Visit]:
+        """Visits that other programs did not spoil; all where they spoiled every one."""
+        return [visit for visit in self.visits if not visit.is_shared] or self.visits
+
+    @property
     def best(self) -> Visit:
-        return min(self.visits, key=lambda visit: median(visit.times_ns))
+        return min(self.alone, key=lambda visit: median(visit.times_ns))
 
     @property
     def per_s(self) -> float:
@@ -73,7 +79,7 @@ class Sampled:
     def error_share(self) -> float:
         """The larger of two: half the 95 % interval of the best median, and what the next best visit falls short by."""
         low, high = median_interval(self.best.times_ns)
-        best, *others = sorted(median(visit.times_ns) for visit in self.visits)
+        best, *others = sorted(median(visit.times_ns) for visit in self.alone)
         return max((high - low) / (high + low), 1 - best / others[0] if others else 0.0)
 
     @property

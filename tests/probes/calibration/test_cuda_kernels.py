@@ -75,7 +75,7 @@ for name, (signature, constants) in builds.items():
         getattr(kernels, name), {**signature, **dict.fromkeys(constants, constant)}, constexprs=constants, attrs=attrs
     )
     ptx = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8}).asm["ptx"]
-    print(name, ptx.count("ld.global"), ptx.count("ld.global.cg") + ptx.count("ld.global.L1::no"), ptx.count("v4"), ptx.count("fma.rn.f32"))
+    print(name, *(ptx.count(what) for what in ("ld.global", "ld.global.cg", "v4", "fma.rn.f32")))
 """
 
 
