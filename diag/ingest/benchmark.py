@@ -41,7 +41,7 @@ def load(path: Path) -> Benchmark:
         said = str(error).rstrip(".")
         raise InputError(f"{path} is no benchmark of diag ({said}). Write one with: diag calibrate -o FILE") from error
     if not benchmark.is_possible:
-        raise InputError(f"{path} holds rates or times that are not above 0. Measure again with: diag calibrate")
+        raise InputError(f"{path} holds figures that nobody can have measured. Measure again with: diag calibrate")
     return benchmark
 
 

@@ -41,7 +41,7 @@ def _benchmark(case: Case, source_id: int, diag_version: str | None) -> Benchmar
     except (msgspec.ValidationError, IndexError) as error:
         raise InputError(f"{case.path} holds no benchmark that diag knows ({error}). Import the file again.") from error
     if not benchmark.is_possible:
-        raise InputError(f"{case.path} holds rates or times that cannot be. Import the file again.")
+        raise InputError(f"{case.path} holds figures that nobody can have measured. Import the file again.")
     return benchmark
 
 

@@ -18,6 +18,9 @@ MachineKind = Literal["cpu", "cuda"]
 LEAST, MOST = 1e-3, 1e30
 """Of rates per second and times in ns; a file may claim anything."""
 
+MOST_COUNTED = 1 << 60
+"""Of bytes, operations, repeats and units."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -91,8 +94,10 @@ class Benchmark:
 
     @property
     def is_possible(self) -> bool:
-        """Whether all its rates and times are such as there can be: above 0, finite."""
-        return all(LEAST <= figure <= MOST for figure in self._figures())
+        """Whether all its figures are such as there can be: rates and times above 0 and finite, numbers of things."""
+        return all(LEAST <= figure <= MOST for figure in self._figures()) and all(
+            0 <= number <= MOST_COUNTED for number in self._counts() if number is not None
+        )
 
     def _figures(self) -> Iterator[float]:
         for each in self.ceilings:
@@ -101,3 +106,11 @@ class Benchmark:
         for one in self.measurements:
             yield from (one.median_ns, one.p5_ns, one.p95_ns)
             yield from (ns for ns in (one.end_to_end_ns, one.baseline_ns) if ns is not None)
+
+    def _counts(self) -> Iterator[int | None]:
+        yield self.machine.n_units
+        yield from self.machine.compute_capability or ()
+        for each in self.ceilings:
+            yield from (each.repeats, each.working_set_bytes, each.ceiling.sm_count)
+        for one in self.measurements:
+            yield from (one.repeats, one.flops, one.n_bytes)
