@@ -41,7 +41,7 @@ def caches(folder: Path = _CACHES) -> Caches:
             level, kind, size = ((cache / name).read_text().strip() for name in ("level", "type", "size"))
             if kind != "Instruction" and int(level) in sizes:
                 sizes[int(level)] = _bytes(size)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # what a sandbox leaves empty
             continue
     found = Caches(sizes[1], sizes[2], sizes[3])
     return found if found.l1_bytes and found.l2_bytes else COMMON_CACHES
@@ -53,7 +53,8 @@ def _bytes(size: str) -> int:
     (49152, 33554432, 512)
     """
     factors = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    return int(size[:-1]) * factors[size[-1]] if size[-1] in factors else int(size)
+    unit = size[-1:]
+    return int(size.removesuffix(unit)) * factors[unit] if unit in factors else int(size)
 
 
 def cpu_name(file: Path = _CPU) -> str:
