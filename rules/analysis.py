@@ -13,11 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from diag.errors import UsageError
+from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.launches.placement import place_all
 from diag.model import units
+from diag.model.benchmark import Benchmark
+from diag.model.measured import Known
 from diag.model.near import did_you_mean, near
 from diag.rules import engine, rooflines, tables, thresholds
+from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
 from diag.rules.operator_rows import operator_rows
@@ -38,6 +42,8 @@ class AnalysisOptions:
     range_name: str | None = None
     """Only the time inside ranges of this name or name pattern."""
     thresholds: Path | None = None
+    ceilings: Sequence[Benchmark] = ()
+    """Of earlier calibrations; those in the case go before them."""
 
 
 def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
@@ -45,7 +51,9 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     options = options or AnalysisOptions()
     limits = thresholds.load(options.thresholds)
     traces = traces_in_scope(case, options)
-    kernels, ladder = _profiled(case, traces), rooflines.ladder(limits["ncu.roofline"])
+    benchmarks = load_benchmarks(case)
+    known = Known(benchmarks, options.ceilings)
+    kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
@@ -58,9 +66,10 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
         hardware=tables.hardware_rows(devices),
         kernels=rooflines.with_rooflines(_kernels(traces), kernels, launches),
-        operators=operator_rows(traces, ladder),
+        operators=operator_rows(traces, ladder, known),
         launches=launches,
         rooflines=rooflines.kernel_rooflines(kernels, launches),
+        ceilings=ceiling_rows(benchmarks),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -71,11 +80,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     )
 
 
-def _profiled(case: Case, traces: Sequence[Trace]) -> list[ProfiledKernel]:
-    """The kernels of all profiles, each with its place in the timelines."""
+def _profiled(case: Case, traces: Sequence[Trace], known: Known) -> list[ProfiledKernel]:
+    """The kernels of all profiles, each with its place in the timelines and the measured ceilings of its device."""
     profiles = [profiled_kernels(case, source.id) for source in case.sources if not source.has_timeline]
     for kernels in profiles:
         place_all(kernels, traces)
+        for kernel in kernels:
+            kernel.measured = known.of(kernel.launch.gpu)
     return [kernel for kernels in profiles for kernel in kernels]
 
 

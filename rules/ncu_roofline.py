@@ -131,7 +131,7 @@ def _known_from(rate: Rate) -> str:
 
 
 _ORIGINS: Mapping[Origin, str] = {
-    "measured": "as measured on this device",
+    "measured": "measured here",
     "report": "by the report itself",
     "derived": "worked out from the units of an SM",
     "datasheet": "by the datasheet",
@@ -145,6 +145,8 @@ def _evidence(kernel: ProfiledKernel, found: Roofline) -> Iterator[Evidence]:
     for rate in found.rates:
         yield from _rate(kernel, rate)
     for other in found.others:
+        if other.origin == "report" and any(rate.name == other.name for rate in found.rates):
+            yield Evidence(f"{other.name} by the report", other.per_s, other.unit, other.formula)
         if other.origin == "datasheet":
             clock = f" at {units.quantity(other.sm_clock_hz, 'Hz')}" if other.sm_clock_hz else ""
             yield Evidence(f"{other.name} by the datasheet{clock}", other.per_s, other.unit, other.source)

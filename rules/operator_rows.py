@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from diag.model.ceilings import Arithmetic
+from diag.model.ceilings import Arithmetic, Ceiling, Origin
 from diag.model.datasheets import datasheet_peaks
 from diag.model.hardware import Gpu
+from diag.model.measured import Known, best_rate
 from diag.model.quantities import Measured
-from diag.model.roofline import Ladder, Rate, Roofline
+from diag.model.roofline import Ladder, Limit, Rate, Roofline
 from diag.model.throughput import dram_peak
 from diag.rules.report import OperatorRow
 from diag.timeline.device import DeviceTimeline
@@ -19,27 +21,41 @@ MOST = 200
 """Of each device: a model with many shapes has thousands, of which the last ones take no time."""
 
 
-def operator_rows(traces: Sequence[Trace], ladder: Ladder) -> list[OperatorRow]:
-    rows = [row for trace in traces if trace.source.captured("shapes") for row in _of_trace(trace, ladder)]
+def operator_rows(traces: Sequence[Trace], ladder: Ladder, known: Known) -> list[OperatorRow]:
+    rows = [row for trace in traces if trace.source.captured("shapes") for row in _of_trace(trace, ladder, known)]
     return sorted(rows, key=lambda row: (-row.gpu_ns, row.source, row.process, row.device, row.name, row.shapes))
 
 
-def _of_trace(trace: Trace, ladder: Ladder) -> list[OperatorRow]:
+def _of_trace(trace: Trace, ladder: Ladder, known: Known) -> list[OperatorRow]:
     calls: ModelledCalls = load_modelled_calls(trace.case, trace.source.id)
     return [
-        _row(device, time, modelled_roofline(time, trace.gpu_of(device)), ladder)
-        for device in trace.devices
+        _row(device, time, modelled_roofline(time, roofs), ladder)
+        for device, roofs in [(device, _roofs(trace.gpu_of(device), known)) for device in trace.devices]
         for time in operator_times(calls, device)[:MOST]
     ]
 
 
-def modelled_roofline(time: OperatorTime, gpu: Gpu) -> Roofline:
-    """Where an operator stands under what is printed about its device, for clocks are not in a trace.
+@dataclass(frozen=True)
+class _Roofs:
+    bandwidth: Ceiling | None  # of device memory
+    peaks: Mapping[Arithmetic, Ceiling]
+
+
+def _roofs(gpu: Gpu, known: Known) -> _Roofs:
+    """Of a device: measured, else as printed. Clocks are not in a trace: both are for the device as it runs freely."""
+    measured, printed = known.of(gpu), datasheet_peaks(gpu.product) if gpu.product else {}
+    every = {of for kinds in _ARITHMETIC.values() for of in kinds}
+    best = {of: found.ceiling for of in every if (found := best_rate(measured, arithmetic=of)) is not None}
+    dram = best_rate(measured, level="dram")
+    return _Roofs(dram.ceiling if dram else dram_peak(gpu), {**printed, **best})
+
+
+def modelled_roofline(time: OperatorTime, roofs: _Roofs) -> Roofline:
+    """Where an operator stands under the roofs of its device.
 
     Of several peaks that its type may have (FP32 or TF32), the lowest that it does not exceed counts.
     """
-    seconds, bandwidth = time.gpu_ns / 1e9, dram_peak(gpu)
-    peaks = datasheet_peaks(gpu.product) if gpu.product else {}
+    seconds, bandwidth, peaks = time.gpu_ns / 1e9, roofs.bandwidth, roofs.peaks
     possible = [peaks[of] for of in _ARITHMETIC.get(time.work.dtype or "", ()) if of in peaks]
     flops, n_bytes = time.work.flops * time.count, (time.work.n_bytes or 0) * time.count
     peak = next((each for each in possible if flops <= each.per_s * seconds), possible[-1] if possible else None)
@@ -63,6 +79,11 @@ _ARITHMETIC: Mapping[str, Sequence[Arithmetic]] = {
     "int8": (Arithmetic("int8", "int32", is_tensor=True),),
 }
 """What may work on products of a type, the slower first. Other operators are held against bandwidth alone."""
+
+
+def _origin(roofline: Roofline, nearest: Limit | None) -> Origin | None:
+    """How the ceiling of a limit is known."""
+    return next((rate.ceiling.origin for rate in roofline.rates if nearest and rate.name == nearest.name), None)
 
 
 def _row(device: DeviceTimeline, time: OperatorTime, roofline: Roofline, ladder: Ladder) -> OperatorRow:
@@ -89,4 +110,5 @@ def _row(device: DeviceTimeline, time: OperatorTime, roofline: Roofline, ladder:
         nearest=nearest.name if nearest else None,
         roof_share=nearest.share if nearest else None,
         bound=roofline.bound(ladder),
+        roof_origin=_origin(roofline, nearest),
     )

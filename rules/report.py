@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from diag.model.ceilings import Origin
 from diag.model.roofline import Bound
+from diag.rules.ceiling_rows import CeilingRow
 from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
 from diag.rules.launch_report import LaunchRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
@@ -146,9 +148,10 @@ class OperatorRow:
     bytes_per_s: float | None
     intensity: float | None  # FLOP per byte
     formula: str  # of the FLOPs of one call
-    nearest: str | None = None  # roof of the device, at boost clock: 'DRAM', 'BF16 tensor'; None where none is known
+    nearest: str | None = None  # roof of the device: 'DRAM', 'BF16 tensor'; None where none is known
     roof_share: float | None = None  # of the time that it would take at that roof, had it all of it
     bound: Bound | None = None
+    roof_origin: Origin | None = None  # of `nearest`
 
 
 Standing = Literal["new", "worse", "better", "known"]
@@ -237,6 +240,7 @@ class Report:
     operators: Sequence[OperatorRow] = ()  # longest first
     launches: Sequence[LaunchRow] = ()  # in the order of their files
     rooflines: Sequence[KernelRoofline] = ()  # of profiled kernels, the longest first
+    ceilings: Sequence[CeilingRow] = ()  # that came with the evidence
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
@@ -216,7 +217,7 @@ def _rooflines(case: Case, output: Path, status: StatusLine) -> None:
     from diag.rules.stored import report_of
 
     status("applying rules")
-    rooflines = report_of(case, AnalysisOptions()).rooflines
+    rooflines = report_of(case, AnalysisOptions(ceilings=chosen(None))).rooflines
     if not rooflines:
         raise UsageError(
             "No kernel here has a roofline: that takes a profile of Nsight Compute that counts bytes and operations "

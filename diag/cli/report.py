@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.telling import FailOn, Format, Telling, tell
 from diag.cli.terminal import StatusLine, note
@@ -62,6 +63,12 @@ def report(
     thresholds: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
     ] = None,
+    ceilings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<FILE|none>", help="Measured ceilings for rooflines (default: those that diag calibrate stored)."
+        ),
+    ] = None,
     with_nsys_export: Annotated[
         bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
     ] = False,
@@ -99,7 +106,7 @@ def report(
         raise UsageError("--baseline-margin says when a finding is worse than in a baseline. Name one with --baseline.")
     limits.load(thresholds)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
-    options = AnalysisOptions(window, range_name, thresholds)
+    options = AnalysisOptions(window, range_name, thresholds, chosen(ceilings))
     imports = ImportOptions(
         keep=output,
         finish=lambda kept: keep_only(kept, options),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import compare, doctor, explain, export, probe, probe_inspect, query, report, run
+from diag.cli import calibrate, compare, doctor, explain, export, probe, probe_inspect, query, report, run
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ _add(compare.compare, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)
+_add(calibrate.calibrate, needs_words=False)
 _add(doctor.doctor, needs_words=False)
 
 app.add_typer(probe.app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,19 +40,9 @@ def load(path: Path) -> Benchmark:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error).rstrip(".")
         raise InputError(f"{path} is no benchmark of diag ({said}). Write one with: diag calibrate -o FILE") from error
-    if not all(map(_is_possible, _figures(benchmark))):
-        raise InputError(f"{path} holds rates or times that are not above 0. Measure again with: diag calibrate")
+    if not benchmark.is_possible:
+        raise InputError(f"{path} holds figures that nobody can have measured. Measure again with: diag calibrate")
     return benchmark
-
-
-def _figures(benchmark: Benchmark) -> list[float]:
-    rates = [each.ceiling.per_s for each in benchmark.ceilings]
-    times = [t for each in benchmark.measurements for t in (each.median_ns, each.p5_ns, each.p95_ns)]
-    return [*rates, *times]
-
-
-def _is_possible(figure: float) -> bool:
-    return math.isfinite(figure) and figure > 0
 
 
 def read(file: InputFile, case: Case) -> int:

@@ -1,4 +1,4 @@
-"""Ceilings at the conditions of a launch: from its report, else derived for its clock, else as printed."""
+"""Ceilings at the conditions of a launch: measured at its clock, else from its report, else derived, else printed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from diag.launches.kernel import ProfiledKernel
 from diag.model import units
 from diag.model.ceilings import Arithmetic, Ceiling, Level
 from diag.model.datasheets import datasheet_peaks
+from diag.model.measured import at_clocks, best_rate
 from diag.model.quantities import Measured, Missing
 from diag.model.throughput import derived_peaks, dram_peak, on_chip_peak
 
@@ -14,10 +15,23 @@ from diag.model.throughput import derived_peaks, dram_peak, on_chip_peak
 def ceiling_of(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:
     """The best that is known; None where nothing is."""
     return (
-        reported(kernel, counted)
+        measured(kernel, counted)
+        or reported(kernel, counted)
         or _derived(kernel, counted.arithmetic, counted.level)
         or printed(kernel, counted.arithmetic, counted.level)
     )
+
+
+def measured(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:
+    """What a calibration reached on this device at the clocks of the launch, which ncu may hold lower.
+
+    Of arithmetic and of device memory. Caches count what their clients ask of them and what goes between their parts,
+    which the bytes of a program are not: a rate is never held against the peak of another counter.
+    """
+    if counted.arithmetic is None and counted.level != "dram":
+        return None
+    best = best_rate(kernel.measured, arithmetic=counted.arithmetic, level=counted.level)
+    return at_clocks(best, sm_clock_hz=_clock(kernel, "sm_clock"), memory_clock_hz=_clock(kernel, "memory_clock"))
 
 
 def reported(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:

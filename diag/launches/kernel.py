@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from diag.launches.launch import Launch, Size, launches_of, metrics_of
+from diag.model.benchmark import MeasuredCeiling
 from diag.model.quantities import Measured, Missing, measure
 from diag.store.case import Case
 from diag.timeline.device import DeviceTimeline
@@ -43,6 +44,7 @@ class ProfiledKernel:
         self.launches = launches
         self.profiled_ns = profiled_ns  # duration of all launches of the source together; None: none is known
         self.place: Place | None = None  # set when a timeline of the same program is at hand
+        self.measured: Sequence[MeasuredCeiling] = ()  # of its device; set when a calibration of it is at hand
         measured = [launch for launch in launches if launch.duration_ns is not None] or launches
         ordered = sorted(measured, key=lambda launch: (launch.duration_ns or 0.0, launch.number))
         self.launch = ordered[(len(ordered) - 1) // 2]
@@ -71,7 +73,12 @@ class ProfiledKernel:
     def one_by_one(self) -> Iterator[ProfiledKernel]:
         """Each of its launches as a kernel of its own, which only its own metrics speak for."""
         for launch in self.launches:
-            yield self if launch is self.launch else ProfiledKernel(self.case, [launch], self.profiled_ns)
+            yield self if launch is self.launch else self._alone(launch)
+
+    def _alone(self, launch: Launch) -> ProfiledKernel:
+        kernel = ProfiledKernel(self.case, [launch], self.profiled_ns)
+        kernel.measured = self.measured
+        return kernel
 
     def quantity(self, name: str) -> Measured | Missing:
         """One of `diag.model.quantities` for `launch`."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from diag.launches.ceilings import ceiling_of, printed, reported
+from diag.launches.ceilings import ceiling_of, measured, printed, reported
 from diag.launches.counters import INSTRUCTIONS, LEVELS, UNITS, WORK, Counted
 from diag.launches.kernel import ProfiledKernel
 from diag.model.ceilings import Ceiling
 from diag.model.quantities import Measured, Missing, together
 from diag.model.roofline import LEAST_PER_S, Limit, Rate, Roofline
+
+_BEST = ("measured", "report")
+"""Origins of ceilings that hold at the clocks of the launch, whatever is printed."""
 
 MOST_PER_S = 1e30
 """A damaged file may claim any number."""
@@ -41,14 +44,18 @@ def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
         instructions=instructions,
         units=list(_units(kernel)),
         uncounted=[name for name, counters in counted.items() if not counters],
-        others=[*_unused(kernel, [each for each in every if each not in done]), *_printed(kernel, traffic, work)],
+        others=[
+            *_unused(kernel, [each for each in every if each not in done]),
+            *_replaced(kernel, [*LEVELS["dram"], *done]),
+            *_printed(kernel, traffic, work),
+        ],
     )
 
 
 def _level(kernel: ProfiledKernel, counters: Sequence[Counted]) -> Rate | None:
-    """The first counter with a peak in the report; without such, the first with any ceiling."""
+    """The first counter whose peak was measured or stands in the report; else the first with any ceiling."""
     rates = [rate for each in counters if (rate := _rate(kernel, each)) is not None]
-    return next((rate for rate in rates if rate.ceiling.origin == "report"), rates[0] if rates else None)
+    return next((rate for rate in rates if rate.ceiling.origin in _BEST), rates[0] if rates else None)
 
 
 def _counters(kernel: ProfiledKernel, sets: Sequence[Sequence[Counted]]) -> Sequence[Counted]:
@@ -58,25 +65,32 @@ def _counters(kernel: ProfiledKernel, sets: Sequence[Sequence[Counted]]) -> Sequ
 
 def _rate(kernel: ProfiledKernel, counted: Counted) -> Rate | None:
     """None where either is not known, or damaged: what no hardware does."""
-    measured, ceiling = kernel.quantity(counted.rate), ceiling_of(kernel, counted)
-    if isinstance(measured, Missing) or ceiling is None:
+    found, ceiling = kernel.quantity(counted.rate), ceiling_of(kernel, counted)
+    if isinstance(found, Missing) or ceiling is None:
         return None
-    is_plausible = 0 <= measured.value <= MOST_PER_S and LEAST_PER_S <= ceiling.per_s <= MOST_PER_S
-    return Rate(measured, ceiling) if is_plausible else None
+    is_plausible = 0 <= found.value <= MOST_PER_S and LEAST_PER_S <= ceiling.per_s <= MOST_PER_S
+    return Rate(found, ceiling) if is_plausible else None
 
 
 def _unused(kernel: ProfiledKernel, counters: Sequence[Counted]) -> Iterator[Ceiling]:
-    """Ceilings of work that was counted, and not done."""
+    """What the report says of peaks of which no use is made: of work that was not done, or that were measured."""
     for counted in counters:
         if (ceiling := reported(kernel, counted)) is not None and LEAST_PER_S <= ceiling.per_s <= MOST_PER_S:
             yield ceiling
+
+
+def _replaced(kernel: ProfiledKernel, counters: Sequence[Counted]) -> Iterator[Ceiling]:
+    """What the report says of the same as a measured ceiling."""
+    for counted in counters:
+        if measured(kernel, counted) is not None:
+            yield from _unused(kernel, [counted])
 
 
 def _printed(kernel: ProfiledKernel, traffic: Sequence[Rate], work: Sequence[Rate]) -> Iterator[Ceiling]:
     """What datasheets say of the same, at their own clocks."""
     for rate in (*traffic, *work):
         known = printed(kernel, rate.ceiling.arithmetic, rate.ceiling.level)
-        if known is not None and rate.ceiling.origin == "report":
+        if known is not None and rate.ceiling.origin in _BEST:
             yield known
 
 

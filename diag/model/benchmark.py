@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,12 @@ from diag.model.ceilings import Arithmetic, Ceiling, Level
 SCHEMA = "diag.benchmark/1"
 
 MachineKind = Literal["cpu", "cuda"]
+
+LEAST, MOST = 1e-3, 1e30
+"""Of rates per second and times in ns; a file may claim anything."""
+
+MOST_COUNTED = 1 << 60
+"""Of bytes, operations, repeats and units."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +91,26 @@ class Benchmark:
     measurements: Sequence[Measurement] = ()
     diag_version: str = ""
     schema: Literal["diag.benchmark/1"] = field(default="diag.benchmark/1")
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether all its figures are such as there can be: rates and times above 0 and finite, numbers of things."""
+        return all(LEAST <= figure <= MOST for figure in self._figures()) and all(
+            0 <= number <= MOST_COUNTED for number in self._counts() if number is not None
+        )
+
+    def _figures(self) -> Iterator[float]:
+        for each in self.ceilings:
+            yield each.ceiling.per_s
+            yield from (hz for hz in (each.ceiling.sm_clock_hz, each.ceiling.memory_clock_hz) if hz is not None)
+        for one in self.measurements:
+            yield from (one.median_ns, one.p5_ns, one.p95_ns)
+            yield from (ns for ns in (one.end_to_end_ns, one.baseline_ns) if ns is not None)
+
+    def _counts(self) -> Iterator[int | None]:
+        yield self.machine.n_units
+        yield from self.machine.compute_capability or ()
+        for each in self.ceilings:
+            yield from (each.repeats, each.working_set_bytes, each.ceiling.sm_count)
+        for one in self.measurements:
+            yield from (one.repeats, one.flops, one.n_bytes)

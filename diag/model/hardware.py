@@ -81,6 +81,7 @@ class Gpu:
     """All that is known about a device. Each part may be unknown."""
 
     name: str | None = None
+    uuid: str | None = None
     compute_capability: ComputeCapability | None = None
     sm_count: int | None = None
     limits: SmLimits | None = None
@@ -109,6 +110,7 @@ def gpu(facts: Mapping[str, Any]) -> Gpu:
     limits = sm_limits(capability) if capability else None
     return Gpu(
         name=name,
+        uuid=facts.get("uuid"),
         compute_capability=capability,
         sm_count=_plausible(facts.get("sm_count")) or (known.sm_count if known else None),
         limits=_as_reported(limits, facts) if limits else None,

@@ -41,7 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "ranks": [],
         "groups": [],
         "requests": {},
-        "ceilings": [],
+        "ceilings": [asdict(row) for row in report.ceilings],
         "baseline": _baseline(report.baseline) if report.baseline else None,
         "findings": [_finding(finding, report) for finding in report.findings],
         "clear": [_clear(answer) for answer in report.clear],

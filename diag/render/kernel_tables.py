@@ -9,7 +9,7 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import Report
+from diag.rules.report import OperatorRow, Report
 from diag.rules.vendor_rules import Summary, summaries
 
 
@@ -36,9 +36,20 @@ def operators(report: Report, top: int) -> Table:
         name_column=6,
         notes=[
             "Modelled: FLOPs of the definition, and each tensor moved once. Caches and recomputing change both. "
-            "Roofs are printed ones, at boost clock."
+            f"{_roofs_of(on_device[:top])}"
         ],
         wraps_names=True,
+    )
+
+
+def _roofs_of(rows: Sequence[OperatorRow]) -> str:
+    """How the roofs of a table are known."""
+    measured = sorted({row.nearest for row in rows if row.nearest and row.roof_origin == "measured"})
+    others = any(row.nearest and row.roof_origin != "measured" for row in rows)
+    if not measured:
+        return "Roofs are printed ones, at boost clock."
+    return f"Measured here: {', '.join(measured)}." + (
+        " Other roofs are printed ones, at boost clock." if others else ""
     )
 
 

@@ -183,7 +183,10 @@ def _row(number: int, kernel: KernelRoofline) -> list[str]:
 
 
 def _notes(chart: Chart) -> Iterator[str]:
-    roofs = ", ".join(f"{each.name} {units.quantity(each.per_s, each.unit)}" for each in (*chart.slopes, *chart.flats))
+    roofs = ", ".join(
+        f"{each.name} {units.quantity(each.per_s, each.unit)}{_KNOWN.get(each.origin, '')}"
+        for each in (*chart.slopes, *chart.flats)
+    )
     yield f"Roofs at the clocks of kernel 1: {roofs}."
     if chart.published:
         said = ", ".join(
@@ -194,6 +197,10 @@ def _notes(chart: Chart) -> Iterator[str]:
         yield "A number stands over the bytes of the level that is nearest to its roof, + over those of the others."
     if chart.left_out:
         yield f"{units.count(chart.left_out, 'more kernel')} with less time not drawn."
+
+
+_KNOWN = {"measured": " (measured here)", "datasheet": " (datasheet)"}
+"""Other roofs are those of the report, or follow from it."""
 
 
 def _at(clock_hz: float | None) -> str:

@@ -46,7 +46,12 @@ class Command:
     cache: Path
 
     def environment(self, changes: Mapping[str, str] | None = None) -> dict[str, str]:
-        return {**os.environ, "DIAG_CACHE": str(self.cache), **(changes or {})}
+        return {
+            **os.environ,
+            "DIAG_CACHE": str(self.cache),
+            "DIAG_CEILINGS": str(self.cache / "none"),
+            **(changes or {}),
+        }
 
     def __call__(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None, **more: object) -> Outcome:
         ended = subprocess.run(  # type: ignore[call-overload]

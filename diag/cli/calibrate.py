@@ -1,0 +1,68 @@
+"""`diag calibrate`: measure the ceilings of this machine."""
+
+from __future__ import annotations
+
+import enum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diag.cli.terminal import StatusLine, color, note, width, write
+from diag.errors import ToolMissing
+
+
+class CalibrationFormat(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class DeviceChoice(enum.StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def calibrate(
+    device: Annotated[
+        DeviceChoice, typer.Option(help="What to measure; auto takes the GPU if there is one.")
+    ] = DeviceChoice.AUTO,
+    quick: Annotated[bool, typer.Option("--quick", help="In 8 s instead of 20, with a larger error.")] = False,
+    output_format: Annotated[
+        CalibrationFormat, typer.Option("--format", "-f", help="How to write it; JSON is what is stored.")
+    ] = CalibrationFormat.TEXT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a copy to FILE, for another machine.")
+    ] = None,
+) -> None:
+    """Measure what this machine does at most: memory by level and access, arithmetic by type, launches, links.
+
+    The result is stored, and rooflines of later reports on this device go by it (docs/calibration.md).
+
+    Example: diag calibrate
+
+    Example: diag calibrate --device cpu --quick -o ceilings.json
+    """
+    if find_spec("torch") is None:
+        raise ToolMissing("Calibration runs on PyTorch, which is not installed: pip install 'gpu-diag[probes]'")
+    from diag.ingest import calibrations
+    from diag.ingest.benchmark import encoded
+    from diag.render.calibration import render_calibration
+
+    if output is not None:
+        calibrations.check_target(output)
+    with StatusLine() as status:
+        status("loading PyTorch")
+        from diag.probes.calibration import calibrate as calibration
+
+        wanted = calibration.present() if device is DeviceChoice.AUTO else calibration.DEVICES[device.value]
+        found = calibration.calibrate(wanted, quick=quick, progress=status)
+    stored = calibrations.keep(found)
+    if output is not None:
+        calibrations.write(found, output)
+    if output_format is CalibrationFormat.JSON:
+        write(encoded(found).decode())
+        return
+    write(render_calibration(found, width=width(), color=color()))
+    note(f"stored in {stored}; rooflines of reports on this device go by it.")
