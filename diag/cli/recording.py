@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.telling import Telling, tell
 from diag.cli.terminal import StatusLine, note
@@ -76,7 +77,7 @@ def _told(plan: Plan, capture: Capture, profiler: Profiler, folder: Path, wishes
         kernels = _kernels_worth_it(capture.file, expects_cuda=plan.nsys.with_gpu)
         if wishes.is_deep:
             files += _profiled(plan, kernels, folder, wishes)
-    options = AnalysisOptions()
+    options = AnalysisOptions(ceilings=chosen(None))
     imports = ImportOptions(keep=wishes.output, finish=lambda kept: keep_only(kept, options), note=note)
     return tell(files, imports, options, telling)
 

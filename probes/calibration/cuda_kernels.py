@@ -11,7 +11,7 @@ import triton.language as tl
 
 
 @triton.jit
-def read(source, sums, n_blocks, rounds, stride: tl.constexpr, block_size: tl.constexpr):  # type: ignore[no-untyped-def]
+def read(source, sums, n_blocks, rounds, stride: tl.constexpr, block_size: tl.constexpr):
     """Every `stride`-th float, summed so that no load can be left out; one store for each program."""
     total = tl.zeros((block_size,), tl.float32)
     for block in range(tl.program_id(0), n_blocks * rounds, tl.num_programs(0)):
@@ -21,21 +21,21 @@ def read(source, sums, n_blocks, rounds, stride: tl.constexpr, block_size: tl.co
 
 
 @triton.jit
-def fill(target, n_blocks, rounds, block_size: tl.constexpr):  # type: ignore[no-untyped-def]
+def fill(target, n_blocks, rounds, block_size: tl.constexpr):
     for block in range(tl.program_id(0), n_blocks * rounds, tl.num_programs(0)):
         at = (block % n_blocks).to(tl.int64) * block_size + tl.arange(0, block_size)
         tl.store(target + at, tl.full((block_size,), 1.0, tl.float32))
 
 
 @triton.jit
-def copy(source, target, n_blocks, rounds, block_size: tl.constexpr):  # type: ignore[no-untyped-def]
+def copy(source, target, n_blocks, rounds, block_size: tl.constexpr):
     for block in range(tl.program_id(0), n_blocks * rounds, tl.num_programs(0)):
         at = (block % n_blocks).to(tl.int64) * block_size + tl.arange(0, block_size)
         tl.store(target + at, tl.load(source + at, cache_modifier=".cg"))
 
 
 @triton.jit
-def triad(a, b, target, n_blocks, rounds, block_size: tl.constexpr):  # type: ignore[no-untyped-def]
+def triad(a, b, target, n_blocks, rounds, block_size: tl.constexpr):
     """target = a + 0.5 b."""
     for block in range(tl.program_id(0), n_blocks * rounds, tl.num_programs(0)):
         at = (block % n_blocks).to(tl.int64) * block_size + tl.arange(0, block_size)
@@ -44,7 +44,7 @@ def triad(a, b, target, n_blocks, rounds, block_size: tl.constexpr):  # type: ig
 
 
 @triton.jit
-def multiply_adds(values, factors, n_steps, block_size: tl.constexpr):  # type: ignore[no-untyped-def]
+def multiply_adds(values, factors, n_steps, block_size: tl.constexpr):
     """x = x f + g, `n_steps` times for each value: a thread has several independent chains, which hides the latency.
 
     f and g come from memory, so that no compiler can work them out.
@@ -57,5 +57,5 @@ def multiply_adds(values, factors, n_steps, block_size: tl.constexpr):  # type: 
 
 
 @triton.jit
-def nothing(unused):  # type: ignore[no-untyped-def]
+def nothing(unused):
     """An empty kernel: what a launch costs."""
