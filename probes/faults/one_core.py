@@ -1,7 +1,8 @@
 """The loop is pinned to one core, together with a process that computes.
 
-How long it stood without a core is seen by itself: its clock jumps while it does nothing but read it. That holds
-whatever else runs on the machine, and needs no statistics of the kernel.
+How long it stood without a core is what its clock ran and its processor time did not: it never blocks, so that nothing
+else makes the two differ. That holds whatever else runs on the machine. Where others crowd its cores, a healthy run
+lacks one, too, and says so.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import time
 
 from diag.probes.faults.fault import Fault, Setting
 
-JUMP_NS = 200_000
-"""Reading the clock takes less than a microsecond, an interrupt tens, the turn of another process thousands."""
 SPIN = "while True: pass"
 
 
@@ -27,19 +26,18 @@ class OneCore:
             os.sched_setaffinity(0, {setting.draw.choice(sorted(self.cores))})
             self.other = subprocess.Popen([sys.executable, "-S", "-c", SPIN])
             self.other.send_signal(signal.SIGSTOP)
+        self.seen_ns = _without_core_ns()
 
     def spend(self, budget_ns: int) -> int:
-        if not budget_ns or self.other is None:
-            return 0
-        self.other.send_signal(signal.SIGCONT)
-        without_ns, last_ns = 0, time.perf_counter_ns()
-        while without_ns < budget_ns:
-            now_ns = time.perf_counter_ns()
-            if now_ns - last_ns > JUMP_NS:
-                without_ns += now_ns - last_ns
-            last_ns = now_ns
-        self.other.send_signal(signal.SIGSTOP)
-        return without_ns
+        """What was missed since the last call, so that the step before it counts, too."""
+        if budget_ns and self.other is not None:
+            self.other.send_signal(signal.SIGCONT)
+            until_ns = _without_core_ns() + budget_ns
+            while _without_core_ns() < until_ns:
+                pass
+            self.other.send_signal(signal.SIGSTOP)
+        before_ns, self.seen_ns = self.seen_ns, _without_core_ns()
+        return self.seen_ns - before_ns
 
     def close(self) -> int:
         if self.other is not None:
@@ -47,6 +45,11 @@ class OneCore:
             self.other.wait()
             os.sched_setaffinity(0, self.cores)
         return 0
+
+
+def _without_core_ns() -> int:
+    """Time that this thread did not run, counted from some moment in the past."""
+    return time.perf_counter_ns() - time.thread_time_ns()
 
 
 FAULT = Fault(
