@@ -28,7 +28,7 @@ class Injector(Protocol):
     """A fault that is ready to be injected."""
 
     def spend(self, budget_ns: int) -> int:
-        """Does the wrong thing for about so long, and returns for how long it was: 0 where the budget is 0."""
+        """Does the wrong thing for about so long, none of it without a budget; returns for how long it was, in ns."""
         ...
 
     def close(self) -> int:

@@ -31,14 +31,15 @@ class TextSamples(IterableDataset[torch.Tensor]):
 
 
 class SlowLoader:
+    """What a ready batch takes counts, too: it is time in the loader."""
+
     def __init__(self, setting: Setting) -> None:
         self.samples = TextSamples()
         self.batches = iter(DataLoader(self.samples, batch_size=None))
 
     def spend(self, budget_ns: int) -> int:
         self.samples.budget_ns = budget_ns
-        took_ns = clock.elapsed_ns(lambda: next(self.batches))
-        return took_ns if budget_ns else 0
+        return clock.elapsed_ns(lambda: next(self.batches))
 
     def close(self) -> int:
         return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from diag.rules.finding import Finding
 from diag.rules.report import Report
@@ -14,6 +15,8 @@ Kind = str
 
 TOLERANCE = 0.10
 """The reported share may differ from the injected one by this part of it."""
+ANYTHING = ""
+"""Told by every finding of a rule: of twins it may have none."""
 LEAST_SHARE = 0.02
 """Below that a mention in the evidence of a finding accuses nobody."""
 
@@ -30,7 +33,7 @@ class Trial:
     reported: float | None
     """None: the rule accused nobody of this fault."""
     accused: tuple[str, ...] = ()
-    """Other faults of which the same report accuses the run."""
+    """Rules by which the same report accuses the run of other faults."""
     threshold: float = 0.0
     """Share from which the rule fires."""
 
@@ -45,15 +48,20 @@ class Trial:
     def miss(self) -> str | None:
         """What went wrong, in words."""
         what = f"{self.fault} ({self.kind}, dose {self.dose:.2f}, seed {self.seed})"
-        if self.is_sick and self.reported is None:
+        if self.is_sick_enough and self.reported is None:
             return f"{what}: {self.rule} did not find {self.injected:.1%}"
         if not self.is_sick and self.reported is not None and not self.is_sick_by_itself:
             return f"{what}: {self.rule} accuses the healthy twin of {self.reported:.1%}"
         if self.accused:
-            return f"{what}: also accused of {', '.join(self.accused)}"
+            return f"{what}: also accused by {', '.join(self.accused)}"
         if self.deviation is not None and abs(self.deviation) > TOLERANCE:
             return f"{what}: {self.rule} reports {self.reported:.1%} of {self.injected:.1%} injected"
         return None
+
+    @property
+    def is_sick_enough(self) -> bool:
+        """What is below the rule's threshold, it need not find: a dose is aimed at, and hit by and by."""
+        return self.is_sick and self.injected >= self.threshold
 
     @property
     def is_sick_by_itself(self) -> bool:
@@ -63,15 +71,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Score:
-    """Of one rule on one kind of evidence."""
+    """Of one rule on one fault, in one kind of evidence."""
 
-    rule: str
-    kind: Kind
     trials: Sequence[Trial]
 
     @property
     def sick(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.is_sick]
+        return [trial for trial in self.trials if trial.is_sick_enough]
 
     @property
     def twins(self) -> list[Trial]:
@@ -87,7 +93,7 @@ class Score:
 
     @property
     def recall(self) -> float:
-        return self.found / len(self.sick)
+        return self.found / len(self.sick) if self.sick else 1.0
 
     def precision(self, elsewhere: int) -> float:
         """`elsewhere`: runs of other faults that the rule accuses of this one."""
@@ -96,7 +102,15 @@ class Score:
 
     @property
     def worst_deviation(self) -> float:
-        return max((abs(trial.deviation) for trial in self.trials if trial.deviation is not None), default=0.0)
+        return max(self._deviations, key=abs, default=0.0)
+
+    @property
+    def mean_deviation(self) -> float:
+        return fmean(self._deviations) if self._deviations else 0.0
+
+    @property
+    def _deviations(self) -> list[float]:
+        return [trial.deviation for trial in self.trials if trial.deviation is not None]
 
 
 def accusation(report: Report, rule: str, tells: str) -> float | None:
@@ -122,7 +136,3 @@ def _whole_ns(finding: Finding) -> float:
     """What the finding's own share is of, from the evidence that it was computed from."""
     first = next((float(e.value) for e in finding.evidence if e.unit == "ns"), 0.0)
     return first / finding.share if finding.share else 0.0
-
-
-def misses(trials: Iterable[Trial]) -> list[str]:
-    return [trial.miss for trial in trials if trial.miss]
