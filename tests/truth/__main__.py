@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from itertools import chain
-from os import sched_getaffinity
+from os import getloadavg, sched_getaffinity
 from pathlib import Path
 from typing import TypeVar
 
@@ -78,6 +78,7 @@ def _conditions(seed: int, device: Device) -> Iterator[str]:
     hardware = torch.cuda.get_device_name() if device == "cuda" else "no GPU"
     yield f"`python -m tests.truth docs/truth.md --seed {seed}` (doses {', '.join(map(str, build.DOSES))})"
     yield f"{len(sched_getaffinity(0))} cores, {platform.system()} {platform.machine()}, {hardware}"
+    yield f"load {getloadavg()[2]:.1f} over a quarter of an hour: beyond the number of cores, others took turns with us"
     yield f"Python {platform.python_version()}, PyTorch {metadata.version('torch')}, nvtx {metadata.version('nvtx')}"
     yield f"Nsight Systems {nsys.release}" if nsys else "no Nsight Systems"
 

@@ -24,7 +24,7 @@ from diag.rules.report import Report
 from tests.ingest.captures import NoCapture, capture_of
 from tests.truth.trial import ANYTHING, Trial, accusation
 
-TWINS = 2
+TWINS = 1
 """Of each fault under each capture."""
 STEPS = 40
 STEPS_OF: dict[str, int] = {"recompilation": 150}

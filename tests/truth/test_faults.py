@@ -8,12 +8,13 @@ import pytest
 
 from diag.probes.faults import __main__ as program
 from diag.probes.faults import table
+from diag.probes.faults.fault import Fault
 from diag.probes.faults.loop import draw, run
 from diag.rules import engine
 
 
 @pytest.mark.parametrize("fault", table.FAULTS.values(), ids=list(table.FAULTS))
-def test_every_fault_names_rules_that_there_are_and_what_they_say(fault: table.Fault) -> None:
+def test_every_fault_names_rules_that_there_are_and_what_they_say(fault: Fault) -> None:
     rules = {rule for by in (fault.on_cpu, fault.on_gpu) for names in by.values() for rule in names}
     assert rules
     assert rules <= engine.rules().keys()

@@ -77,13 +77,10 @@ def test_what_is_no_miss(judged: Trial) -> None:
 
 
 def test_recall_and_precision_are_of_what_was_found_and_of_what_was_said() -> None:
-    sick, healthy = {"is_sick": True, "injected": 0.3}, {"is_sick": False, "injected": 0.0}
     score = Score(
         [
-            trial(**sick, reported=0.3),
-            trial(**sick, reported=None),
-            trial(**healthy, reported=0.2),
-            trial(**healthy, reported=None),
+            *(trial(is_sick=True, injected=0.3, reported=reported) for reported in (0.3, None)),
+            *(trial(is_sick=False, injected=0.0, reported=reported) for reported in (0.2, None)),
         ]
     )
     assert score.recall == 0.5
