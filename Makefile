@@ -20,7 +20,7 @@ LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live install dev test test-all lint format docs bench dist clean distclean
+.PHONY: help demo demo-live install dev test test-all truth lint format docs bench dist clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test: $(DEV) $(PROBES) ## Run the tests, without the slow ones
 
 test-all: $(DEV) $(PROBES) ## Run all tests
 	$(PYTEST) $(TESTS)
+
+truth: $(DEV) $(PROBES) ## Capture and build runs with known faults, score the rules, write docs/truth.md (SEED=…)
+	$(BIN)/python -m tests.truth docs/truth.md $(if $(SEED),--seed $(SEED))
 
 lint: $(DEV) ## Check style, format and types
 	$(BIN)/ruff check .

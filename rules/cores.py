@@ -12,6 +12,7 @@ from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence
 from diag.rules.host_time import HostTime, Spent, finding, host_time_rule
 from diag.rules.thresholds import Limits
+from diag.timeline.gpu_work import NONE
 from diag.timeline.host import RUNNABLE, HostThread, Switches
 from diag.timeline.intervals import Intervals
 
@@ -27,9 +28,10 @@ def oversubscription(time: HostTime, limits: Limits) -> Iterator[Answer]:
     Asks      For how long is the launching thread off its core although it could run, while the device waits for it
               (without GPU work: in the main thread's window)?
     Decides   Time from each context switch that leaves the thread runnable (preempted) to the next one that gives it a
-              core again / window; fires at `share`. Where the trace does not say how threads leave their core,
-              stretches of up to 100 ms off the core outside all of its OS and CUDA calls are told for information, with
-              low confidence; all that is sure then is that a thread which hardly leaves its core has one.
+              core again / window; fires at `share`. Where the trace leaves open why the thread left its core for `share`
+              of the window or more, stretches of up to 100 ms off the core outside all of its OS and CUDA calls are
+              told for information, with low confidence; all that is sure then is that a thread which hardly leaves its
+              core has one.
     Matters   More threads than cores take turns of milliseconds; a launch that waits for its turn lets the device idle.
     Do        Have fewer threads (OMP_NUM_THREADS, torch.set_num_threads, loader workers), more cores (the container's
               CPU limit), or cores of its own for the launching thread (taskset, numactl, sched_setaffinity).
@@ -39,11 +41,14 @@ def oversubscription(time: HostTime, limits: Limits) -> Iterator[Answer]:
     if switches is None or not len(switches.time_ns):
         yield CannotTell(time.subject, f"no context switch of {time.whose} is in the trace")
         return
-    states_are_known = bool((switches.state[switches.is_in == 0] >= 0).any())
-    if Spent.within(time, switches.off_cpu(RUNNABLE if states_are_known else None)).share < limits["share"]:
+    runnable, untold = switches.off_cpu(RUNNABLE), switches.off_cpu(NONE)
+    # Some files give a state to a few switches only: what the others leave open must not pass for blocked.
+    states_are_known = Spent.within(time, untold).share < limits["share"]
+    if Spent.within(time, runnable if states_are_known else runnable | untold).share < limits["share"]:
         yield Clear(time.subject)
         return
-    spent = Spent.within(time, switches.off_cpu(RUNNABLE) if states_are_known else _off_without_reason(time.thread))
+    off = runnable if states_are_known else _without_reason(time.thread, runnable | untold)
+    spent = Spent.within(time, off)
     if not states_are_known:
         unsure = "whether it was preempted or blocked while off its core: the switches do not say"
         os_calls = FACTS["os_call"]
@@ -83,9 +88,8 @@ _FORMULAS = {
 """By whether the trace says how threads leave their core."""
 
 
-def _off_without_reason(thread: HostThread) -> Intervals:
-    """Stretches off the core, no longer than a turn, that no OS or CUDA call of the thread touches."""
-    off = thread.off_cpu or Intervals.empty()
+def _without_reason(thread: HostThread, off: Intervals) -> Intervals:
+    """Those stretches off the core, no longer than a turn, that no OS or CUDA call of the thread touches."""
     called = (thread.in_os | thread.in_cuda).measure_within(off.starts_ns, off.ends_ns) > 0
     unexplained = ~called & (off.lengths_ns <= LONGEST_TURN_NS)
     return Intervals(off.starts_ns[unexplained], off.ends_ns[unexplained])

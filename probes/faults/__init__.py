@@ -1,1 +1,1 @@
-"""Healthy workloads with one thing wrong, each beside its healthy twin."""
+"""Healthy workloads with one thing wrong, of known size, at drawn places, each beside its healthy twin."""

@@ -74,6 +74,15 @@ def test_where_states_are_unknown_it_is_told_for_information(ask: Ask) -> None:
     assert any(isinstance(answer, CannotTell) and "preempted or blocked" in answer.because for answer in answers)
 
 
+def test_one_switch_with_a_state_does_not_speak_for_those_without(ask: Ask) -> None:
+    """As in files of nsys 2022.4, which knows of a few switches alone that the thread was blocked."""
+    export = preempted(10 * US, state="Unknown")
+    main = export.process(100).thread()
+    main.off_cpu(92 * US, 94 * US, cpu=3, state="Interruptible")
+    main.os_call("read", 80 * US, 91 * US)
+    assert only_finding(ask("host.oversubscription", export)).recoverable_ns == 8 * 10 * US
+
+
 def test_who_stays_away_for_long_is_not_waiting_for_its_turn(ask: Ask) -> None:
     scene = starved_for_long()
     ms = 1000 * US

@@ -1,0 +1,33 @@
+"""The loop reads single values of tensors (`.item()`): each is a copy that waits for all that was launched."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from diag.probes.faults.fault import Fault, Setting
+
+
+class ItemInLoop:
+    def __init__(self, setting: Setting) -> None:
+        self.loss = torch.ones((), device="cuda")
+
+    def spend(self, budget_ns: int) -> int:
+        start_ns = now_ns = time.perf_counter_ns()
+        while now_ns < start_ns + budget_ns:
+            self.loss.item()
+            now_ns = time.perf_counter_ns()
+        return now_ns - start_ns if budget_ns else 0
+
+    def close(self) -> int:
+        return 0
+
+
+FAULT = Fault(
+    name="item-in-loop",
+    idea=".item() on a tensor of the device",
+    start=ItemInLoop,
+    on_gpu={"nsys": ("transfer.synchronous",), "torch": ("transfer.synchronous",)},
+    tells={"transfer.synchronous": "Copies block the launching thread"},
+)

@@ -1,0 +1,35 @@
+"""Results are written as text between two steps: each number is formatted by Python."""
+
+from __future__ import annotations
+
+import time
+
+from diag.probes.faults.fault import Fault, Setting
+
+ROWS_PER_TURN = 1_000
+"""Formatted in some 200 us: the grain of the injection."""
+
+
+class Formatter:
+    def __init__(self, setting: Setting) -> None:
+        self.values = [setting.draw.uniform(-1e3, 1e3) for _ in range(ROWS_PER_TURN)]
+
+    def spend(self, budget_ns: int) -> int:
+        start_ns = now_ns = time.perf_counter_ns()
+        while now_ns < start_ns + budget_ns:
+            "\n".join(map(repr, self.values))
+            now_ns = time.perf_counter_ns()
+        return now_ns - start_ns if budget_ns else 0
+
+    def close(self) -> int:
+        return 0
+
+
+FAULT = Fault(
+    name="text-formatting",
+    idea="numbers formatted as text between two steps",
+    start=Formatter,
+    on_cpu={"nsys": ("host.hot",), "torch": ("host.hot",)},
+    on_gpu={"nsys": ("idle.gpu",), "torch": ("idle.gpu",)},
+    tells={"host.hot": "{name}|join", "idle.gpu": "{name}"},
+)

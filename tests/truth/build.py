@@ -1,0 +1,68 @@
+"""Builds synthetic runs and judges the reports on them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from diag.rules.analysis import analyse
+from diag.rules.report import Report
+from tests.builders.imported import Recorded, imported
+from tests.truth import profiles, synthetic
+from tests.truth.trial import ANYTHING, Trial, accusation
+
+DOSES = (0.12, 0.2, 0.3, 0.4, 0.5)
+"""From just above the highest threshold of the rules on, a tenth."""
+
+
+def timelines(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
+    draw = Random(seed)
+    for name in synthetic.FAULTS:
+        for dose in doses:
+            of_run = draw.randrange(1 << 31)
+            yield from (timeline(name, dose, of_run, is_sick=is_sick) for is_sick in (True, False))
+
+
+def timeline(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
+    fault = synthetic.FAULTS[name]
+    made = synthetic.make(fault, dose, seed, is_sick=is_sick)
+    report = _reported(made.export)
+    tells = fault.tells.format(name=made.name) if is_sick else ANYTHING
+    entailed = synthetic.ENTAILS.get(name, ())
+    accused = {
+        known.rule
+        for other, known in synthetic.FAULTS.items()
+        if known.rule != fault.rule and other not in entailed
+        if accusation(report, known.rule, known.tells.format(name=made.name)) is not None
+    }
+    reported = accusation(report, fault.rule, tells)
+    return Trial(
+        name, "synthetic", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(sorted(accused))
+    )
+
+
+def kernel_profiles(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
+    draw = Random(seed)
+    for name in profiles.FAULTS:
+        for dose in doses:
+            of_run = draw.randrange(1 << 31)
+            yield from (kernel_profile(name, dose, of_run, is_sick=is_sick) for is_sick in (True, False))
+
+
+def kernel_profile(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
+    fault = profiles.FAULTS[name]
+    made = profiles.make(fault, dose, seed, is_sick=is_sick)
+    report = _reported(made.report)
+    rules = {known.rule for known in profiles.FAULTS.values()} - {fault.rule}
+    accused = {rule for rule in rules if accusation(report, rule, ANYTHING) is not None}
+    reported = accusation(report, fault.rule, made.name if is_sick else ANYTHING)
+    return Trial(
+        name, "synthetic ncu", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(sorted(accused))
+    )
+
+
+def _reported(recorded: Recorded) -> Report:
+    with tempfile.TemporaryDirectory() as folder, imported(recorded, Path(folder)) as case:
+        return analyse(case)
