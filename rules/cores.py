@@ -28,10 +28,10 @@ def oversubscription(time: HostTime, limits: Limits) -> Iterator[Answer]:
     Asks      For how long is the launching thread off its core although it could run, while the device waits for it
               (without GPU work: in the main thread's window)?
     Decides   Time from each context switch that leaves the thread runnable (preempted) to the next one that gives it a
-              core again / window; fires at `share`. Where the trace leaves open why the thread left its core for `share`
-              of the window or more, stretches of up to 100 ms off the core outside all of its OS and CUDA calls are
-              told for information, with low confidence; all that is sure then is that a thread which hardly leaves its
-              core has one.
+              core again / window; fires at `share`. Where the trace leaves open why the thread left its core for
+              `share` of the window or more, stretches of up to 100 ms off the core outside all of its OS and CUDA calls
+              are told for information, with low confidence; all that is sure then is that a thread which hardly leaves
+              its core has one.
     Matters   More threads than cores take turns of milliseconds; a launch that waits for its turn lets the device idle.
     Do        Have fewer threads (OMP_NUM_THREADS, torch.set_num_threads, loader workers), more cores (the container's
               CPU limit), or cores of its own for the launching thread (taskset, numactl, sched_setaffinity).
