@@ -13,8 +13,8 @@ Intensity
 Reuse in a tile
     A program that makes a tile of block_m x block_n results reads (block_m + block_n)·K elements for
     2·block_m·block_n·K FLOPs: for 64 x 64 in 16 bits 32 FLOP per byte that L2 delivers, for 128 x 256 it is 85. The
-    tile's sums stay in registers, 128 x 256 of them in FP32 are half of an SM's; the strips of A and B pass through
-    shared memory. Those two bound the tile.
+    tile's sums stay in registers (on 10.0 in tensor memory), where 128 x 256 of them in FP32 take half of what an SM
+    has; the strips of A and B pass through shared memory. Those two bound the tile.
 
 Reuse between tiles
     Tiles in one row read the same strip of A, tiles in one column the same strip of B. What programs of one wave share
@@ -22,7 +22,7 @@ Reuse between tiles
     need 66 strips in plain order and 24 in groups of 8 rows.
 
 Pipelining
-    A load from DRAM takes some hundred nanoseconds, one step along K a fraction of that. With `num_stages` buffers the
+    A load from DRAM takes several hundred nanoseconds, one step along K a fraction of that. With `num_stages` buffers the
     loads of the next steps are under way while this one is multiplied (`cp.async`); the price is shared memory.
 
 Waves
@@ -59,8 +59,10 @@ GROUPED = replace(SMALL, group_m=8)
 
 @triton.jit
 def strip_product(
-    a, b, c, n, k, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, STRIP: tl.constexpr
-):  # fmt: skip
+    a: tl.tensor, b: tl.tensor, c: tl.tensor, n: tl.tensor, k: tl.tensor,
+    stride_am: tl.tensor, stride_ak: tl.tensor, stride_bk: tl.tensor, stride_bn: tl.tensor,
+    stride_cm: tl.tensor, stride_cn: tl.tensor, STRIP: tl.constexpr,
+) -> None:  # fmt: skip
     """Part of one row of C: a thread sums one result, one product after the other."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1).to(tl.int64) * STRIP + tl.arange(0, STRIP)
@@ -79,9 +81,11 @@ def strip_product(
 
 @triton.jit
 def tile_product(
-    a, b, c, m, n, k, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    a: tl.tensor, b: tl.tensor, c: tl.tensor, m: tl.tensor, n: tl.tensor, k: tl.tensor,
+    stride_am: tl.tensor, stride_ak: tl.tensor, stride_bk: tl.tensor, stride_bn: tl.tensor,
+    stride_cm: tl.tensor, stride_cn: tl.tensor,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """One tile of C. Rows and columns behind the edge are read from the beginning again (modulo) and not stored: loads
     along K then need no mask for them."""
     tile_m, tile_n = tile_of(tl.program_id(0), tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N), GROUP_M)
@@ -196,7 +200,12 @@ OPERATOR = Operator(
     name="gemm",
     title="Matrix product",
     variants=[
-        Variant("naive", "One result per thread: nothing that is read serves a second result.", naive, _naive_builds),
+        Variant(
+            "naive",
+            "One result per thread, which fetches a row of A and a column of B for itself.",
+            naive,
+            _naive_builds,
+        ),
         Variant(
             "tiled",
             "64 x 64 results per program, on the tensor cores: what is read serves 64 of them; registers and shared "

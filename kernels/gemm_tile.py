@@ -59,9 +59,10 @@ LARGE: Mapping[DType, Tiling] = {
 
 @triton.jit
 def sum_of_products(
-    a, b, rows, columns, first, end, stride_am, stride_ak, stride_bk, stride_bn,
+    a: tl.tensor, b: tl.tensor, rows: tl.tensor, columns: tl.tensor, first: tl.tensor, end: tl.tensor,
+    stride_am: tl.tensor, stride_ak: tl.tensor, stride_bk: tl.tensor, stride_bn: tl.tensor,
     BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+) -> tl.tensor:  # fmt: skip
     """[rows, columns] of A·B over `first` ≤ k < `end`, in FP32.
 
     Offsets have 64 bits: a matrix may hold more than 2³¹ elements. What lies behind `end` counts as zero on both sides,

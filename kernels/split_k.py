@@ -32,9 +32,11 @@ BLOCK = 1024
 
 @triton.jit
 def partial_product(
-    a, b, workspace, m, n, k, slice_k, stride_am, stride_ak, stride_bk, stride_bn,
+    a: tl.tensor, b: tl.tensor, workspace: tl.tensor,
+    m: tl.tensor, n: tl.tensor, k: tl.tensor, slice_k: tl.tensor,
+    stride_am: tl.tensor, stride_ak: tl.tensor, stride_bk: tl.tensor, stride_bn: tl.tensor,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """One tile of the result, over one of the slices of K, each `slice_k` long but for the last."""
     tile_m, tile_n = tile_of(tl.program_id(0), tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N), GROUP_M)
     split = tl.program_id(1)
@@ -51,7 +53,9 @@ def partial_product(
 
 
 @triton.jit
-def add_partials(workspace, c, n_elements, splits, BLOCK: tl.constexpr):
+def add_partials(
+    workspace: tl.tensor, c: tl.tensor, n_elements: tl.tensor, splits: tl.tensor, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """[splits, n_elements] → [n_elements], in the order of the splits."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     is_inside = at < n_elements

@@ -21,7 +21,9 @@ import triton.language as tl
 
 
 @triton.jit
-def tile_of(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+def tile_of(
+    program: tl.tensor, tiles_m: tl.tensor, tiles_n: tl.tensor, GROUP_M: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Row and column of the tile of a program: GROUP_M rows of tiles are walked column by column, then the next ones.
 
     One row at a time is the plain order, row after row. The last group may have fewer rows. What follows from it is

@@ -19,6 +19,11 @@ def test_each_tile_has_one_program(tiles_m: int, tiles_n: int, group_m: int) -> 
     assert sorted(made) == [(row, column) for row in range(tiles_m) for column in range(tiles_n)]
 
 
+def test_two_rows_are_walked_column_by_column_then_the_third() -> None:
+    made = [tile_of.fn(program, 3, 2, 2) for program in range(6)]
+    assert made == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+
+
 @given(tiles_m=tiles, tiles_n=tiles)
 def test_groups_of_one_row_are_the_plain_order(tiles_m: int, tiles_n: int) -> None:
     assert [tile_of.fn(program, tiles_m, tiles_n, 1) for program in range(tiles_m * tiles_n)] == [
