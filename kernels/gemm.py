@@ -22,8 +22,8 @@ Reuse between tiles
     need 66 strips in plain order and 24 in groups of 8 rows.
 
 Pipelining
-    A load from DRAM takes several hundred nanoseconds, one step along K a fraction of that. With `num_stages` buffers the
-    loads of the next steps are under way while this one is multiplied (`cp.async`); the price is shared memory.
+    A load from DRAM takes several hundred nanoseconds, one step along K a fraction of that. With `num_stages` buffers
+    the loads of the next steps are under way while this one is multiplied (`cp.async`); the price is shared memory.
 
 Waves
     Each SM holds one block of 128 x 256. 8192 x 8192 results are 2048 such tiles: on 132 SMs 15.5 waves, which take as
