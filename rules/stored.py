@@ -94,7 +94,14 @@ def _decode(kind: type, value: object) -> object:
 
 
 def _fingerprint(options: AnalysisOptions) -> str:
-    parts = (__version__, _digest_of_code(), thresholds.load(options.thresholds), options.window, options.range_name)
+    parts = (
+        __version__,
+        _digest_of_code(),
+        thresholds.load(options.thresholds),
+        options.window,
+        options.range_name,
+        options.ceilings,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -102,7 +109,7 @@ def _fingerprint(options: AnalysisOptions) -> str:
 def _digest_of_code() -> str:
     """Digest of everything that a report depends on, so that an edited rule is run again."""
     digest = hashlib.sha256()
-    for package in ("diag.rules", "diag.timeline", "diag.model", "diag.model.data", "diag.store"):
+    for package in ("diag.rules", "diag.timeline", "diag.launches", "diag.model", "diag.model.data", "diag.store"):
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import compare, doctor, explain, export, query, report
+from diag.cli import compare, doctor, explain, export, probe, probe_list, probe_run, query, report
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -22,10 +22,10 @@ app = typer.Typer(
 )
 
 
-def _add(verb: Callable[..., None], *, needs_words: bool, to: typer.Typer = app) -> None:
+def _add(verb: Callable[..., None], *, needs_words: bool, to: typer.Typer = app, name: str | None = None) -> None:
     """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal."""
     summary = str(verb.__doc__).partition("\n")[0]
-    to.command(verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
+    to.command(name or verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words)(verb)
 
 
 _add(report.report, needs_words=True)
@@ -34,6 +34,9 @@ _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)
 _add(doctor.doctor, needs_words=False)
+_add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
+_add(probe_run.run, needs_words=True, to=probe.app)
+app.add_typer(probe.app)
 
 
 def _print_version(wanted: bool) -> None:
