@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.util import find_spec
 
@@ -18,6 +19,8 @@ def check_torch() -> None:
     """Raises ToolMissing without PyTorch, before anything loads it."""
     if find_spec("torch") is None:
         raise ToolMissing("Probes run on PyTorch, which is not installed. Install it: pip install 'gpu-diag[probes]'")
+    # Read when torch is loaded: below this level, its profiler announces each start and stop.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
 
 def device_of(wanted: str) -> Device:

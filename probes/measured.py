@@ -31,10 +31,10 @@ def measurements(
             yield measured(run, scale)
         except (ToolMissing, OutOfMemory) as error:
             failed.append(error)
-            if len(runs) > 1:
-                note(str(error))
     if len(failed) == len(runs):
         raise failed[0]
+    for each in failed:
+        note(str(each))
 
 
 def measured(run: Run, scale: Scale) -> Measurement:
