@@ -43,11 +43,11 @@ def make(setup: Setup, variant: str) -> Workload:
     shape = (setup["batch"], setup["heads"], setup["N"], setup["D"])
     q, k, v = tensors.random(setup, shape, shape, shape)
     on_cpu = setup.device == "cpu"
-    kernel = ON_CPU[variant].run if on_cpu else kernels("flash_attention").variant(variant).run
-    options = {} if on_cpu else {"causal": True}
+    kernel = ON_CPU[variant].run if on_cpu else kernels("attention").variant(variant).run
 
     def step() -> Any:
-        return kernel(q, k, v, **options)
+        """The kernels also return what their backward pass needs."""
+        return kernel(q, k, v) if on_cpu else kernel(q, k, v, causal=True)[0]
 
     def check() -> Checked:
         """Of the first sequence and head, which is enough, and all that scores in FP64 should take."""
@@ -87,7 +87,7 @@ PROBE = Probe(
             "full": {"batch": 4, "heads": 32, "N": 4096, "D": 128},
         },
     },
-    variants=variants_of("flash_attention", ON_CPU),
+    variants=variants_of("attention", ON_CPU),
     needs_bytes=needs_bytes,
     make=make,
 )

@@ -88,6 +88,7 @@ def _free_bytes(device: Device) -> int | None:
     if device == "cuda":
         import torch
 
+        torch.cuda.empty_cache()  # PyTorch keeps what earlier tensors took
         return int(torch.cuda.mem_get_info()[0])
     from diag.probes.calibration import host
 
