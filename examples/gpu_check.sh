@@ -43,7 +43,7 @@ good_kernels="vector_add:vectorised reduce:vectorised gemm:pipelined softmax:one
 # profile PROBE VARIANT: one launch, found by the NVTX range that a probe runs in.
 profile() {
     local probe=$1 variant=$2 dtype=fp16
-    step "ncu-$probe" 60 "$ncu" --force-overwrite --export "$out/$probe" --set full --launch-count 1 \
+    step "ncu-$probe" 60 "$ncu" --force-overwrite --export "$out/$probe" --set full --launch-count 1 --target-processes all \
         --nvtx --nvtx-include "$probe $variant $dtype/" \
         "$diag" probe run "$probe" --device cuda --variant "$variant" --dtype "$dtype" --ceilings none &&
         step "report-$probe" 30 "$diag" report "$out/$probe.ncu-rep"

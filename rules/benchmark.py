@@ -138,19 +138,16 @@ def _below(results: ProbeResults, standing: Standing, nearest: _Nearest) -> Find
         counterfactual=f"At the ceiling of {nearest.name}, with the same work, for each run.",
         evidence=_evidence(results, standing, nearest),
         refute="A larger shape comes near its ceiling.",
-        next=list(_NEXT[nearest.side]),
+        next=[
+            f"{_LOOK_AT[nearest.side]}: diag probe run {one.probe} --report",
+            "On a GPU, profile its kernel: ncu --set full",
+        ],
     )
 
 
-_NEXT: Mapping[Side, Sequence[str]] = {
-    "memory": [
-        "See where the time goes: diag probe run PROBE --report",
-        "On a GPU, profile its kernel: ncu --set full",
-    ],
-    "compute": [
-        "See which library and which instructions do the work: diag probe run PROBE --report",
-        "On a GPU, profile its kernel: ncu --set full",
-    ],
+_LOOK_AT: Mapping[Side, str] = {
+    "memory": "See where the time goes",
+    "compute": "See which library does the work",
 }
 
 

@@ -34,9 +34,10 @@ _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)
 _add(doctor.doctor, needs_words=False)
+
+app.add_typer(probe.app, short_help=probe.SUMMARY)
 _add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
 _add(probe_run.run, needs_words=True, to=probe.app)
-app.add_typer(probe.app)
 
 
 def _print_version(wanted: bool) -> None:
