@@ -60,7 +60,7 @@ def needs_bytes(setup: Setup) -> int:
     """Beside the sets, for the reference and what it takes on the way."""
     from diag.probes.tensors import rotated_bytes
 
-    sets = rotated_bytes(setup, count(setup).n_bytes) * (1 if setup.device == "cpu" else 2)
+    sets = rotated_bytes(setup, count(setup).n_bytes)
     return sets + 32 * setup["rows"] * setup["columns"]
 
 

@@ -63,7 +63,7 @@ def needs_bytes(setup: Setup) -> int:
     """Beside the sets, for the cumulative sums and the reference."""
     from diag.probes.tensors import rotated_bytes
 
-    return rotated_bytes(setup, count(setup).n_bytes) * (1 if setup.device == "cpu" else 2) + 16 * setup["n"]
+    return rotated_bytes(setup, count(setup).n_bytes) + 16 * setup["n"]
 
 
 PROBE = Probe(

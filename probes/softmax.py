@@ -63,7 +63,7 @@ def needs_bytes(setup: Setup) -> int:
     """Beside the sets, for the three passes or for the reference."""
     from diag.probes.tensors import rotated_bytes
 
-    sets = rotated_bytes(setup, count(setup).n_bytes) * (1 if setup.device == "cpu" else 2)
+    sets = rotated_bytes(setup, count(setup).n_bytes)
     return sets + 16 * setup["rows"] * setup["columns"]
 
 

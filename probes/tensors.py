@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import sqrt
 from sys import float_info
@@ -37,11 +38,13 @@ def random(setup: Setup, *shapes: Sequence[int]) -> tuple[Any, ...]:
 def rotated(setup: Setup, tensors: Sequence[Any], step: Callable[..., object], extra_bytes: int = 0) -> list[Step]:
     """The step on these tensors, and on copies of them until all sets are past the cache.
 
-    `extra_bytes`: of a new result of the step, which takes room in the cache, too.
+    `extra_bytes`: of a new result of the step, which takes room in the cache, too. Results are kept for a while: the
+    next one would else get the memory of the last, which a cache still holds.
     """
     set_bytes = sum(each.nbytes for each in tensors) + extra_bytes
     sets = [tuple(tensors), *(tuple(each.clone() for each in tensors) for _ in range(n_sets(setup, set_bytes) - 1))]
-    return [_bound(step, each) for each in sets]
+    kept: deque[object] = deque(maxlen=len(sets) - 1)
+    return [_bound(step, each, kept) for each in sets]
 
 
 def n_sets(setup: Setup, set_bytes: int) -> int:
@@ -50,12 +53,12 @@ def n_sets(setup: Setup, set_bytes: int) -> int:
 
 
 def rotated_bytes(setup: Setup, set_bytes: int) -> int:
-    """Of all sets together."""
-    return n_sets(setup, set_bytes) * set_bytes
+    """Of all sets together, for the step and for the vendor's library, each with results that are kept."""
+    return 2 * n_sets(setup, set_bytes) * set_bytes * (1 if setup.device == "cpu" else 2)
 
 
-def _bound(step: Callable[..., object], tensors: Sequence[Any]) -> Step:
-    return lambda: step(*tensors)
+def _bound(step: Callable[..., object], tensors: Sequence[Any], kept: deque[object]) -> Step:
+    return lambda: kept.append(step(*tensors))
 
 
 def checked(

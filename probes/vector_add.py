@@ -57,7 +57,7 @@ def make(setup: Setup, variant: str) -> Workload:
 def needs_bytes(setup: Setup) -> int:
     from diag.probes.tensors import rotated_bytes
 
-    return rotated_bytes(setup, count(setup).n_bytes) * (1 if setup.device == "cpu" else 2)
+    return rotated_bytes(setup, count(setup).n_bytes)
 
 
 PROBE = Probe(

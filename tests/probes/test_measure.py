@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import cycle
+from typing import Any
 
 import pytest
 
 from diag.errors import OutOfMemory, ToolMissing, UsageError
 from diag.probes import decode_step, machine, measure
 from diag.probes.catalogue import PROBES, named
-from diag.probes.measure import CpuClock, Plan, Times, is_steady, timed, warm_up
+from diag.probes.measure import CpuClock, CudaClock, Plan, Times, is_steady, timed, warm_up
 from diag.probes.measured import measured, measurements
 from diag.probes.nvtx_ranges import nvtx_range
 from diag.probes.probe import Step
@@ -75,6 +76,55 @@ def test_where_all_are_disturbed_all_count(monkeypatch: pytest.MonkeyPatch) -> N
     times = FakeClock(cycle([100.0])).times(cycle([lambda: None]), Plan(0.001, 0.001), "disturbed")
     assert len(times.device_ns) >= measure.FEWEST
     assert times.n_disturbed == 0
+
+
+class FakeCuda:
+    """A GPU whose time passes when steps say so, in ms."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.calls: list[str] = []
+
+    def synchronize(self) -> None:
+        self.calls.append("synchronize")
+
+    def _sleep(self, cycles: int) -> None:
+        self.calls.append("sleep")
+        self.now_ms += 100
+
+    def Event(self, *, enable_timing: bool) -> Any:  # noqa: N802  # as in torch.cuda
+        cuda = self
+
+        class Event:
+            at_ms = 0.0
+
+            def record(self) -> None:
+                cuda.calls.append("record")
+                self.at_ms = cuda.now_ms
+
+            def synchronize(self) -> None:
+                cuda.calls.append("wait")
+
+            def elapsed_time(self, end: Event) -> float:
+                return end.at_ms - self.at_ms
+
+        assert enable_timing
+        return Event()
+
+
+def test_on_a_gpu_the_time_between_two_events_is_that_of_the_step() -> None:
+    clock, cuda = CudaClock(), FakeCuda()
+    clock._cuda = cuda
+
+    def step() -> None:
+        cuda.calls.append("step")
+        cuda.now_ms += 2
+
+    times = clock.times(cycle([step]), Plan(0, 0), "step")
+    assert times.device_ns == [2e6] * measure.FEWEST
+    assert len(times.end_to_end_ns) == measure.FEWEST
+    whole, on_device = ["synchronize", "step", "synchronize"], ["sleep", "record", "step", "record", "wait"]
+    assert cuda.calls == [*whole, *on_device] * measure.FEWEST
 
 
 def test_ranges_cost_nothing_where_nvtx_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,24 @@ def test_the_decoder_puts_a_token_where_its_position_says() -> None:
     assert changed.min() >= 5 * sizes.head
 
 
+def test_new_results_do_not_take_the_memory_of_the_last() -> None:
+    import torch
+
+    from diag.probes.tensors import rotated
+
+    places: list[int] = []
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        result = x + 1
+        places.append(result.data_ptr())
+        return result
+
+    steps = rotated(tiny(vector_add.PROBE), [torch.ones(1 << 16)], step)
+    for each in steps:
+        each()
+    assert len(set(places)) >= len(steps) - 1
+
+
 def test_sets_of_buffers_are_past_the_cache() -> None:
     setup = tiny(vector_add.PROBE)
     set_bytes = vector_add.count(setup).n_bytes

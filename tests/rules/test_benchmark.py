@@ -80,8 +80,9 @@ def test_a_datasheet_is_no_ceiling_that_anyone_reached(ask: Ask, report_on: Anal
 
 def test_a_row_has_all_that_was_measured(report_on: Analyse) -> None:
     (row,) = report_on(BenchmarkFile([multiplying(0.75, baseline_ns=9e5)])).measurements
-    assert (row.nearest, row.roof_share, row.roof_origin) == ("FP32", pytest.approx(0.75), "measured")
-    assert (row.flops_per_s, row.intensity, row.ridge_point) == (pytest.approx(750e9), 750_000, pytest.approx(10))
+    assert (row.nearest, row.roof_origin) == ("FP32", "measured")
+    assert [row.roof_share, row.flops_per_s] == pytest.approx([0.75, 750e9])
+    assert [row.intensity, row.ridge_point] == pytest.approx([750_000, 10])
     assert (row.baseline_ns, row.max_rel_error, row.tolerance) == (9e5, 1e-7, 1e-6)
 
 
