@@ -32,8 +32,10 @@ help: ## Show this list
 demo: $(CORE) ## Install diag in .venv and report on a trace that comes with it
 	$(BIN)/diag report $(DEMO_TRACE)
 
-demo-live: $(CORE) $(PROBES) ## Install PyTorch too, profile examples/slow_loader.py here, report on it
+demo-live: $(CORE) $(PROBES) ## Install PyTorch too, measure this CPU and its probes, and diagnose a slow program
 	@mkdir -p $(BUILD)
+	$(BIN)/diag calibrate --device cpu --quick
+	$(BIN)/diag probe run all --device cpu
 	$(BIN)/python examples/slow_loader.py $(LIVE_TRACE)
 	$(BIN)/diag report $(LIVE_TRACE)
 

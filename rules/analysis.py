@@ -16,6 +16,7 @@ from diag.errors import UsageError
 from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.launches.placement import place_all
+from diag.launches.probe_results import ProbeResults, probe_results
 from diag.model import units
 from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
@@ -24,6 +25,7 @@ from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
+from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
@@ -54,7 +56,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     benchmarks = load_benchmarks(case)
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
-    answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits)]
+    results = probe_results(case, options.ceilings)
+    answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits), *_about_probes(results, limits)]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
@@ -70,6 +73,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         launches=launches,
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
+        measurements=measurement_rows(results),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -102,6 +106,13 @@ def _about_kernels(kernels: Sequence[ProfiledKernel], limits: Mapping[str, Limit
     for kernel in kernels:
         for rule in rules:
             yield from engine.run_on_kernel(rule, kernel, limits.get(rule.id, {}))
+
+
+def _about_probes(results: Sequence[ProbeResults], limits: Mapping[str, Limits]) -> Iterator[Answer]:
+    rules = [rule for rule in engine.rules().values() if isinstance(rule, engine.BenchmarkRule)]
+    for each in results:
+        for rule in rules:
+            yield from engine.run_on_results(rule, each, limits.get(rule.id, {}))
 
 
 def _changed(limits: Mapping[str, Limits]) -> list[ChangedThreshold]:

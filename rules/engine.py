@@ -1,8 +1,9 @@
 """The rule engine: what a rule is, which exist, and how one is run.
 
 A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
-(process, device) that has enough work (`@device_rule`), or for each kernel that Nsight Compute measured
-(`@kernel_rule`). The engine answers *cannot tell* for it where something that it needs was not captured.
+(process, device) that has enough work (`@device_rule`), for each kernel that Nsight Compute measured
+(`@kernel_rule`), or for all that probes measured in one run (`@benchmark_rule`). The engine answers *cannot tell* for
+it where something that it needs was not captured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from diag.launches.kernel import ProfiledKernel
+from diag.launches.probe_results import ProbeResults
 from diag.model.quantities import Missing, together
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
@@ -34,6 +36,7 @@ SUBJECTS = (
     "ncu_pipes", "ncu_tensor_cores", "ncu_fused", "ncu_fp64", "ncu_imbalance", "ncu_conditions",
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
     "ncu_occupancy", "ncu_grid",
+    "benchmark",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -69,12 +72,20 @@ class KernelRule(Rule):
     decide: Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 
 
+@dataclass(frozen=True)
+class BenchmarkRule(Rule):
+    """About what probes measured; it needs nothing that a benchmark may lack."""
+
+    decide: Callable[[ProbeResults, Limits], Iterator[Answer]]
+
+
 _REGISTRY: dict[str, Rule] = {}
 
 
 SourceDecision = Callable[[Trace, Limits], Iterator[Answer]]
 DeviceDecision = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
 KernelDecision = Callable[[ProfiledKernel, Limits], Iterator[Answer]]
+BenchmarkDecision = Callable[[ProbeResults, Limits], Iterator[Answer]]
 
 
 def source_rule(
@@ -97,6 +108,16 @@ def kernel_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[Kerne
 
     def register(decide: KernelDecision) -> KernelDecision:
         _register(KernelRule(rule_id, *_documentation(rule_id, decide), needs, decide))
+        return decide
+
+    return register
+
+
+def benchmark_rule(rule_id: str) -> Callable[[BenchmarkDecision], BenchmarkDecision]:
+    """Registers a rule that answers for the measurements of one benchmark."""
+
+    def register(decide: BenchmarkDecision) -> BenchmarkDecision:
+        _register(BenchmarkRule(rule_id, *_documentation(rule_id, decide), (), decide))
         return decide
 
     return register
@@ -187,6 +208,12 @@ def run_on_kernel(rule: KernelRule, kernel: ProfiledKernel, limits: Limits) -> I
         yield CannotTell(kernel_subject(kernel), because, rule.id)
         return
     for answer in rule.decide(kernel, limits):
+        yield replace(answer, rule=rule.id)
+
+
+def run_on_results(rule: BenchmarkRule, results: ProbeResults, limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about one benchmark, stamped with the rule's id."""
+    for answer in rule.decide(results, limits):
         yield replace(answer, rule=rule.id)
 
 

@@ -80,7 +80,7 @@ def verdict(
     excluded = list(_excluded(top.subject, findings, devices)) if says_more else []
     title = "; ".join((top.title, ", ".join(excluded))) if excluded else top.title
     agreement = _agreement(top, findings, devices)
-    blind = "" if devices else _ALONE if top.subject.launch is not None else _HOST_ONLY
+    blind = "" if devices else _what_is_unseen(top)
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, beside, blind, cut))), top.id)
 
 
@@ -110,6 +110,14 @@ def _is_at_its_limit(kernel: ProfiledKernel, clear: Sequence[Clear]) -> bool:
     return any(each.rule == "ncu.speed_of_light" and each.subject.same_kernel(about) for each in clear)
 
 
+def _what_is_unseen(top: Finding) -> str:
+    """Where no device's timeline is at hand."""
+    if top.rule.startswith("probe."):
+        return _PROBES_ALONE
+    return _ALONE if top.subject.launch is not None else _HOST_ONLY
+
+
+_PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
 _AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do less."
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."

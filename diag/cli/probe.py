@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import typer
 
+SUMMARY = "Reference workloads with known answers: list, run and inspect them."
+"""Said twice, for Typer would cut it to a line of the terminal."""
+
 app = typer.Typer(
     name="probe",
-    help="Reference workloads with known answers: list, run and inspect them.",
+    help=SUMMARY,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -22,6 +22,7 @@ class Ending:
     def __init__(self) -> None:
         self.number: int | None = None
         self.is_case_kept = False  # of what was read last
+        self.kept: str | None = None  # in words, of what was measured
         self._since_s = 0.0
 
     def watch(self) -> None:
@@ -44,6 +45,8 @@ class Ending:
 
     @property
     def what_is_kept(self) -> str:
+        if self.kept is not None:
+            return self.kept
         if self.is_case_kept:
             return "what was read is kept, and is not read again next time"
         return "nothing was kept of what was being read"

@@ -7,7 +7,20 @@ from collections.abc import Callable
 import typer
 
 from diag import __version__
-from diag.cli import calibrate, compare, doctor, explain, export, probe, probe_inspect, query, report, run
+from diag.cli import (
+    calibrate,
+    compare,
+    doctor,
+    explain,
+    export,
+    probe,
+    probe_inspect,
+    probe_list,
+    probe_run,
+    query,
+    report,
+    run,
+)
 from diag.cli.verb import Verb
 
 app = typer.Typer(
@@ -22,7 +35,14 @@ app = typer.Typer(
 )
 
 
-def _add(verb: Callable[..., None], *, needs_words: bool, runs_command: bool = False, to: typer.Typer = app) -> None:
+def _add(
+    verb: Callable[..., None],
+    *,
+    needs_words: bool,
+    runs_command: bool = False,
+    to: typer.Typer = app,
+    name: str | None = None,
+) -> None:
     """Under its function's name. Its first line is its summary, which Typer would cut to a line of the terminal.
 
     `runs_command`: from its first word on, the command line belongs to the command that it names.
@@ -30,7 +50,7 @@ def _add(verb: Callable[..., None], *, needs_words: bool, runs_command: bool = F
     summary = str(verb.__doc__).partition("\n")[0]
     settings = {"allow_interspersed_args": not runs_command}
     command = to.command(
-        verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words, context_settings=settings
+        name or verb.__name__, cls=Verb, short_help=summary, no_args_is_help=needs_words, context_settings=settings
     )
     command(verb)
 
@@ -44,7 +64,9 @@ _add(export.export, needs_words=True)
 _add(calibrate.calibrate, needs_words=False)
 _add(doctor.doctor, needs_words=False)
 
-app.add_typer(probe.app)
+app.add_typer(probe.app, short_help=probe.SUMMARY)
+_add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
+_add(probe_run.run, needs_words=True, to=probe.app)
 _add(probe_inspect.inspect, needs_words=True, to=probe.app)
 
 

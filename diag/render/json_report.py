@@ -36,6 +36,7 @@ def document(report: Report) -> dict[str, Any]:
         "kernels": [_kernel(row) for row in report.kernels],
         "operators": [asdict(row) | {"is_modelled": True} for row in report.operators],
         "launches": [_launch(row) for row in report.launches],
+        "measurements": [asdict(row) for row in report.measurements],
         "hardware": [asdict(row) for row in report.hardware],
         "ranges": [asdict(row) for row in report.ranges],
         "ranks": [],

@@ -9,6 +9,7 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.ceiling_table import ceilings
 from diag.render.kernel_tables import operators, profiled, vendor
+from diag.render.measurement_table import measurements
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import DeviceRow, KernelRow, Report
 
@@ -18,7 +19,7 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    of = (devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings)
+    of = (measurements, devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings)
     made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]
 

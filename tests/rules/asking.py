@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from diag.launches.kernel import profiled_kernels
+from diag.launches.probe_results import probe_results
 from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
@@ -40,6 +41,8 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
         if isinstance(rule, engine.KernelRule):
             kernels = profiled_kernels(case, source.id)
             return [answer for kernel in kernels for answer in engine.run_on_kernel(rule, kernel, limits)]
+        if isinstance(rule, engine.BenchmarkRule):
+            return [answer for each in probe_results(case) for answer in engine.run_on_results(rule, each, limits)]
         assert isinstance(rule, engine.TraceRule)
         return list(engine.run(rule, Trace(case, source, scope), limits))
 

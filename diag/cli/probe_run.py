@@ -1,0 +1,177 @@
+"""`diag probe run`: measures reference workloads and shows where they stand under the ceilings of this machine."""
+
+from __future__ import annotations
+
+import enum
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from diag.cli.opening import opened
+from diag.cli.signals import ENDING
+from diag.cli.terminal import StatusLine, braille, color, note, width, write
+
+if TYPE_CHECKING:
+    from diag.model.benchmark import Measurement
+    from diag.probes.probe import Scale
+    from diag.probes.runs import Run
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.report import Report
+
+MOST_ROWS = 200
+"""Of the table: whoever ran a probe wants to see it."""
+
+
+class DeviceChoice(enum.StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class ScaleChoice(enum.StrEnum):
+    TINY = "tiny"
+    SMALL = "small"
+    FULL = "full"
+
+
+class Format(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def run(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list")],
+    device: Annotated[DeviceChoice, typer.Option(help="Where; auto is a CUDA GPU if there is one.")] = (
+        DeviceChoice.AUTO
+    ),
+    dtype: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="fp32, tf32, fp16 or bf16 (default: each probe's own).")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one (default: all).")] = None,
+    scale: Annotated[ScaleChoice, typer.Option(help="How large the inputs are.")] = ScaleChoice.SMALL,
+    shape: Annotated[
+        str | None, typer.Option(metavar="NAME=SIZE,...", help="Sizes in the place of those of the scale.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the measurements in FILE.")
+    ] = None,
+    with_report: Annotated[
+        bool, typer.Option("--report", help="Run each probe once more under torch.profiler, and report on it.")
+    ] = False,
+    ceilings: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
+    ] = None,
+    output_format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
+) -> None:
+    """Measure reference workloads, and show how near each comes to the ceilings of this machine.
+
+    Example: diag probe run vector_add gemm
+
+    Example: diag probe run all --scale full -o probes.json --report
+
+    Example: diag probe run gemm --dtype bf16 --shape M=512,N=512,K=64
+    """
+    from diag.cli.ceilings import chosen
+    from diag.ingest.calibrations import check_target
+    from diag.probes import machine
+    from diag.probes.catalogue import named
+    from diag.probes.runs import Wish, parsed_dtype, parsed_shape, runs_of
+    from diag.rules.analysis import AnalysisOptions
+
+    # Told at once, and not when everything has been measured.
+    probes = named(names)
+    sizes, kind = parsed_shape(shape) if shape is not None else {}, parsed_dtype(dtype) if dtype is not None else None
+    options = AnalysisOptions(ceilings=chosen(ceilings))
+    if output is not None:
+        check_target(output)
+    where = machine.device_of(device.value)
+    wish = Wish(where, scale.value, kind, variant, sizes)
+    runs = runs_of(probes, wish, machine.cache_bytes(where), note)
+    with tempfile.TemporaryDirectory(prefix="diag-") as folder, StatusLine() as status:
+        file = output or Path(folder) / "probes.benchmark.json"
+        measured = _measured(runs, wish.scale, file, output, status)
+        traced = _traced(_one_of_each(runs, measured), Path(folder), output, options, status) if with_report else {}
+        result = _report_on(file, options, status)
+    write(_rendered(result, traced, output_format, with_report))
+
+
+def _measured(
+    runs: Sequence[Run], scale: Scale, file: Path, output: Path | None, status: StatusLine
+) -> Sequence[Measurement]:
+    """What was measured, written to the file; whoever interrupts it keeps what was measured until then."""
+    from diag.probes.measured import measurements
+
+    done: list[Measurement] = []
+    try:
+        for each in measurements(runs, scale, status, note):
+            done.append(each)  # noqa: PERF402  # one by one, so that they are there when the next is interrupted
+    except KeyboardInterrupt:
+        if output is not None and done:
+            _write(done, runs, file)
+            ENDING.kept = f"what was measured until then is in {output}"
+        raise
+    _write(done, runs, file)
+    return done
+
+
+def _write(done: Sequence[Measurement], runs: Sequence[Run], file: Path) -> None:
+    from diag import __version__
+    from diag.ingest import calibrations
+    from diag.model.benchmark import Benchmark
+    from diag.probes.machine import machine_of
+
+    machine = machine_of(runs[0].setup.device)
+    calibrations.write(Benchmark(machine, measurements=done, diag_version=__version__), file)
+
+
+def _one_of_each(runs: Sequence[Run], measured: Sequence[Measurement]) -> Sequence[Run]:
+    """Of each probe the last variant that could be measured, which is the good one."""
+    could = {(each.probe, each.variant) for each in measured}
+    return list({run.probe.name: run for run in runs if (run.probe.name, run.variant) in could}.values())
+
+
+def _traced(
+    runs: Sequence[Run], folder: Path, output: Path | None, options: AnalysisOptions, status: StatusLine
+) -> Mapping[str, Report]:
+    """Reports on traces, which lie beside the output where there is one."""
+    from diag.probes.traced import record
+
+    reports = {}
+    for run in runs:
+        status(f"recording {run.name}")
+        name = f"{run.probe.name}.pt.trace.json.gz"
+        trace = folder / name if output is None else output.with_name(f"{output.stem}-{name}")
+        record(run, trace)
+        reports[run.name] = _report_on(trace, options, status)
+    return reports
+
+
+def _report_on(file: Path, options: AnalysisOptions, status: StatusLine) -> Report:
+    from diag.ingest.importer import ImportOptions
+    from diag.rules.stored import report_of
+
+    with opened([file], ImportOptions(use_cache=False), status) as case:
+        return report_of(case, options)
+
+
+def _rendered(result: Report, traced: Mapping[str, Report], output_format: Format, with_report: bool) -> str:
+    from diag.render.json_report import document, plain, render_json
+    from diag.render.probe_traces import render_traces
+    from diag.render.text import render_text
+
+    if output_format is Format.JSON:
+        if not with_report:
+            return render_json(result)
+        whole = {
+            "schema": "diag.probe/1",
+            "report": document(result),
+            "traces": {name: document(each) for name, each in traced.items()},
+        }
+        return json.dumps(plain(whole), indent=2, allow_nan=False) + "\n"
+    text = render_text(result, width=width(), color=color(), braille=braille(), top=MOST_ROWS)
+    return f"{text}\n{render_traces(traced, width())}" if with_report else text
