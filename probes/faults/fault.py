@@ -52,6 +52,8 @@ class Fault:
     tells: Mapping[str, str] = field(default_factory=dict)
     range_names: tuple[str, ...] = ()
     """Beginnings of the range's name, where a rule knows the fault by it; else the name is free."""
+    is_its_range: bool = False
+    """Whether rules know it by its range alone: then what it takes to enter and leave that is part of the fault."""
     needs_switches: bool = False
     """Whether nsys must record context switches."""
 

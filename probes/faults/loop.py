@@ -18,7 +18,7 @@ import torch
 
 from diag.errors import ToolMissing, UsageError
 from diag.probes.faults import clock
-from diag.probes.faults.fault import Device, Fault, Setting
+from diag.probes.faults.fault import Device, Fault, Injector, Setting
 
 STEP_NS = 5_000_000
 """Computing time of a step: long beside a launch, short beside a capture."""
@@ -82,7 +82,7 @@ def run(fault: Fault, *, dose: float, seed: int, steps: int, device: Device, aro
     budgets_ns = [round(weight * total_ns) for weight in drawn.weights]
     injector = fault.start(Setting(device, drawn.name, source, max(budgets_ns)))
     with (around or nullcontext)():
-        injected_ns, window_ns = _steps(base, injector.spend, budgets_ns, drawn.name)
+        injected_ns, window_ns = _steps(base, fault, injector, budgets_ns, drawn.name)
     injected_ns += injector.close()
     return Injected(fault.name, dose, seed, device, steps, drawn.name, drawn.every, window_ns, injected_ns)
 
@@ -91,7 +91,7 @@ Around = Callable[[], Any]
 """Makes a context manager around the loop alone: a profiler."""
 
 
-def _steps(base: Step, spend: Callable[[int], int], budgets_ns: Sequence[int], name: str) -> tuple[int, int]:
+def _steps(base: Step, fault: Fault, injector: Injector, budgets_ns: Sequence[int], name: str) -> tuple[int, int]:
     """Injected time and window, both in ns."""
     injected_ns = 0
     start_ns = time.perf_counter_ns()
@@ -100,8 +100,12 @@ def _steps(base: Step, spend: Callable[[int], int], budgets_ns: Sequence[int], n
             with span(f"step {number}"):
                 with span("compute"):
                     base.step()
+                begin_ns = time.perf_counter_ns()
                 with span(name) if budget_ns else nullcontext():
-                    injected_ns += spend(budget_ns)
+                    took_ns = injector.spend(budget_ns)
+                if fault.is_its_range and budget_ns:
+                    took_ns = time.perf_counter_ns() - begin_ns
+                injected_ns += took_ns
     return injected_ns, time.perf_counter_ns() - start_ns
 
 

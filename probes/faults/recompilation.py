@@ -50,6 +50,7 @@ FAULT = Fault(
     name="recompilation",
     idea="torch.compile meets a new shape in the loop",
     start=Recompilation,
+    is_its_range=True,
     on_cpu={"nsys": ("host.hot",)},
     on_gpu={"nsys": ("idle.gpu",), "torch": ("load.steady",)},
     tells={"host.hot": "{name}", "idle.gpu": "{name}", "load.steady": "torch.compile"},

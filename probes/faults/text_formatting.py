@@ -29,6 +29,7 @@ FAULT = Fault(
     name="text-formatting",
     idea="numbers formatted as text between two steps",
     start=Formatter,
+    is_its_range=True,
     on_cpu={"nsys": ("host.hot",), "torch": ("host.hot",)},
     on_gpu={"nsys": ("idle.gpu",), "torch": ("idle.gpu",)},
     tells={"host.hot": "{name}|join", "idle.gpu": "{name}"},
