@@ -12,6 +12,15 @@ DType = Literal["fp32", "tf32", "fp16", "bf16"]
 ELEMENT_BYTES: Mapping[str, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 
 
+def pointer(dtype: str) -> str:
+    """Of a kernel's signature, in Triton's words.
+
+    >>> pointer("fp16"), pointer("tf32")
+    ('*fp16', '*fp32')
+    """
+    return f"*{'fp32' if dtype == 'tf32' else dtype}"
+
+
 @dataclass(frozen=True)
 class Count:
     """The least that any implementation has to do: FLOPs of the definition (a multiply-add is two), every input read
