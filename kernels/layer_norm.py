@@ -4,16 +4,16 @@ Count. Seven FLOPs for each element (sum, difference, square, sum, and three for
 written once, weights and biases once for all rows. In FP32 that is 7 FLOP for 8 bytes: bound by memory.
 
 The ladder is about digits as much as about bytes.
-  sum_of_squares  mean(x²) - mean(x)² in one pass: two reads and one write, and wrong where the mean is large. With a mean
-                  of 10,000 both terms are about 1e8, FP32 holds them to a few units, and a variance of 1 is the
+  sum_of_squares  mean(x²) - mean(x)² in one pass: two reads and one write, and wrong where the mean is large. With a
+                  mean of 10,000 both terms are about 1e8, FP32 holds them to a few units, and a variance of 1 is the
                   difference of two numbers of which neither knows its last digits (Chan, Golub and LeVeque 1983).
   three_pass      The mean first, then the squares of differences to it: right, for one read more.
-  welford         One pass again. A state is (mean, M2, n), with M2 the sum of squared differences to the mean *so far*. An
-                  element joins a state (Welford 1962), and the states of all lanes join in the end (Chan et al. 1983)
+  welford         One pass again. A state is (mean, M2, n), with M2 the sum of squared differences to the mean *so far*.
+                  An element joins a state (Welford 1962), the states of all lanes merge in the end (Chan et al. 1983):
                       mean = Σ n_i·mean_i / n,  M2 = Σ M2_i + Σ n_i·(mean_i - mean)²,
-                  without a difference of large numbers anywhere. Two reads and one write, rows of any length.
-  one_pass        The row stays in registers, where going over it twice costs nothing: one read and one write, which is the
-                  least. It has to fit: 32,768 elements.
+                  and nowhere is one large sum taken from another. Two reads and one write, rows of any length.
+  one_pass        The row stays in registers, where going over it twice costs nothing: one read and one write, which is
+                  the least. It has to fit: 16,384 elements.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from diag.kernels.rows import CHUNK, CHUNK_WARPS, check_rows, row_block, row_war
 
 SHAPE = {"rows": 65_536, "columns": 4096}
 EPSILON = 1e-5
+LONGEST_ROW = 16_384
+"""That stays in registers without spills, with what it is multiplied by beside it."""
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def welford(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
 def one_pass(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
     """As `sum_of_squares`; also raises UsageError for rows that do not fit into registers."""
     _, columns = check_rows(x, weight, bias)
-    block = row_block(columns, "layer_norm one_pass", "welford")
+    block = row_block(columns, LONGEST_ROW, "layer_norm one_pass", "welford")
     return launch(one_pass_rows, x, weight, bias, epsilon, block, row_warps(block))
 
 

@@ -2,12 +2,12 @@
 
 Count. n - 1 FLOPs; n elements read, one FP32 sum written. In FP32 that is 0.25 FLOP per byte: bound by reading.
 
-The sum is FP32 whatever the elements are: of FP16 it would end at 65,504. Its error depends on the shape of the tree: one after
-the other, n additions may lose n roundoffs, a tree of them log2(n) (Higham 2002, section 4.2).
+The sum is FP32 whatever the elements are: in FP16 it would end at 65,504. Its error depends on the order: one after the
+other, n additions may lose n roundoffs, a tree of them log2(n) (Higham 2002, section 4.2).
 
 The ladder.
-  atomic      A program sums its 128 elements, and adds the result to one address that all share. There, n / 128 additions
-              wait in one queue, and whoever comes first changes how they round: no two runs need agree.
+  atomic      A program sums its 128 elements, and adds the result to one address that all share. There, n / 128
+              additions wait in one queue, and who comes first decides how they round: no two runs need agree.
   tree        Each program writes its sum to a place of its own, and the same kernel sums those, until one is left. No
               queue, and the same result each time; 1/128 more to write and read, and a launch for each stage.
   several     A program sums 8,192 elements: 64 for each thread, kept apart in registers until the end. The tree across

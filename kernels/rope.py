@@ -1,10 +1,10 @@
 """Rotary position embedding: pairs of a head's elements turn by an angle that grows with the token's position.
 
-With D elements in a head, element i < D/2 and its partner i + D/2 (the halves, as in Llama) turn by position · base^(-2i/D):
+Of the D elements of a head, i < D/2 and its partner i + D/2 (halves, as in Llama) turn by position · base^(-2i/D):
     y[i] = x[i]·cos - x[i + D/2]·sin,   y[i + D/2] = x[i + D/2]·cos + x[i]·sin      (Su et al. 2021, arXiv:2104.09864).
 
-Count. Six FLOPs for each pair, 3·tokens·heads·D in all. Every element is read once and written once; for each token there
-are D/2 cosines and D/2 sines in FP32, whatever the heads are, and a position of 8 bytes. At 32 heads in FP16 that is
+Count. Six FLOPs for each pair, 3·tokens·heads·D in all. Every element is read once and written once; for each token
+there are D/2 cosines and D/2 sines in FP32, however many heads, and a position of 8 bytes. At 32 heads in FP16 that is
 96 FLOP for 132 bytes: bound by memory.
 
 The ladder.
@@ -35,6 +35,7 @@ SHAPE = {"tokens": 16_384, "heads": 32, "head_size": 128}
 BASE = 10_000.0
 TOKENS = 128  # of a program of `strided`
 HEADS = 32  # that a program of `per_token` takes at once
+HEADS_COMPUTED = 8  # registers that sine and cosine take are not there for heads
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def per_head(x: Any, positions: Any, turn: Rotation) -> Any:
 def per_token(x: Any, positions: Any, turn: Rotation) -> Any:
     y, (tokens, heads, half) = x.new_empty(x.shape), _sizes(x, positions, turn)
     if y.numel():
-        sizes = {"HEADS": _heads_at_once(heads), "HALF": triton.next_power_of_2(half)}
+        sizes = {"HEADS": min(triton.next_power_of_2(heads), HEADS), "HALF": triton.next_power_of_2(half)}
         all_heads[(tokens,)](x, y, positions, turn.cosines, turn.sines, heads, half, **sizes, num_warps=4)
     return y
 
@@ -148,13 +149,9 @@ def per_token(x: Any, positions: Any, turn: Rotation) -> Any:
 def computed(x: Any, positions: Any, turn: Rotation) -> Any:
     y, (tokens, heads, half) = x.new_empty(x.shape), _sizes(x, positions, turn)
     if y.numel():
-        sizes = {"HEADS": _heads_at_once(heads), "HALF": triton.next_power_of_2(half)}
-        all_heads_computed[(tokens,)](x, y, positions, log2(turn.base), heads, half, **sizes, num_warps=4)
+        sizes = {"HEADS": HEADS_COMPUTED, "HALF": triton.next_power_of_2(half)}
+        all_heads_computed[(tokens,)](x, y, positions, log2(turn.base), heads, half, **sizes, num_warps=8)
     return y
-
-
-def _heads_at_once(heads: int) -> int:
-    return int(min(triton.next_power_of_2(heads), HEADS))
 
 
 def _sizes(x: Any, positions: Any, turn: Rotation) -> tuple[int, int, int]:
@@ -177,7 +174,9 @@ def reference(x: Any, positions: Any, turn: Rotation) -> Any:
     half = x.shape[2] // 2
     frequencies = turn.base ** (torch.arange(half, dtype=torch.float64, device=x.device) / -half)
     angles = (positions.double()[:, None] * frequencies)[:, None, :]
-    turned = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(torch.ones_like(angles), angles)
+    turned = torch.complex(x[..., :half].double(), x[..., half:].double()) * torch.polar(
+        torch.ones_like(angles), angles
+    )
     return torch.cat([turned.real, turned.imag], 2)
 
 
@@ -196,7 +195,9 @@ def count(*, tokens: int, heads: int, head_size: int, dtype: DType) -> Count:
 # ---- for compiling without a GPU -----------------------------------------------------------------------------------
 
 
-def _build(kernel: Any, dtype: DType, parameters: str, programs: int, num_warps: int, **constants: int) -> Sequence[Build]:
+def _build(
+    kernel: Any, dtype: DType, parameters: str, programs: int, num_warps: int, **constants: int
+) -> Sequence[Build]:
     of = {**dict.fromkeys("xy", pointer(dtype)), "positions": "*i64", "cosines": "*fp32", "sines": "*fp32"}
     signature = {name: of.get(name, "fp32" if name == "log2_base" else "i32") for name in parameters.split()}
     whole = [name for name in signature if name != "log2_base"]
@@ -237,8 +238,8 @@ OPERATOR = Operator(
             "Angles are worked out in the kernel: nothing else to read, less exact far from the beginning.",
             computed,
             lambda dtype: _build(
-                all_heads_computed, dtype, "x y positions log2_base heads half", SHAPE["tokens"], 4,
-                HEADS=HEADS, HALF=_HALF,
+                all_heads_computed, dtype, "x y positions log2_base heads half", SHAPE["tokens"], 8,
+                HEADS=HEADS_COMPUTED, HALF=_HALF,
             ),
         ),
     ],

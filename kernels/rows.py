@@ -1,8 +1,8 @@
 """What the kernels that work on rows of a matrix share: which rows they take, and how large a block is.
 
-A program takes one row. Short rows get few warps, for a warp has at least some elements per lane to have in flight.
-A row that stays in registers may have 32,768 elements: 16 warps of 32 lanes hold 64 of them each, half of the 128
-registers that a lane can have when a block of 512 threads is to fit at all (65,536 registers per SM).
+A program takes one row. Short rows get few warps, so that each lane has several elements in flight. How long a row may
+be to stay in registers, each operator says: a block of 16 warps can have 128 registers for each lane (an SM has
+65,536), and what is held beside the row, such as weights, takes its share of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from typing import Any
 import triton
 
 from diag.errors import UsageError
-
-LONGEST_ROW = 32_768
-"""Elements of a row that stays in registers."""
 
 CHUNK = 2048
 """Elements that a program takes at once of a row that it walks along: 16 for each thread of four warps."""
@@ -37,14 +34,14 @@ def check_rows(x: Any, *columns_like: Any) -> tuple[int, int]:
     return x.shape[0], x.shape[1]
 
 
-def row_block(columns: int, variant: str, instead: str) -> int:
+def row_block(columns: int, longest: int, variant: str, instead: str) -> int:
     """Lanes for a whole row, in registers. Raises UsageError for a row that is too long for them."""
-    if columns > LONGEST_ROW:
+    if columns > longest:
         raise UsageError(
-            f"{variant} keeps a row in registers, {LONGEST_ROW:,} elements at most, and this one has {columns:,}. "
+            f"{variant} keeps a row in registers, {longest:,} elements at most, and this one has {columns:,}. "
             f"Use {instead}, which walks along rows of any length."
         )
-    return max(32, triton.next_power_of_2(columns))
+    return max(32, int(triton.next_power_of_2(columns)))
 
 
 def row_warps(block: int) -> int:

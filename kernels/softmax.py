@@ -1,17 +1,18 @@
 """Softmax over the rows of a matrix: y[i] = exp(x[i] - m) / l, with m the largest x and l the sum of exp(x - m).
 
-Subtracting m changes nothing mathematically, and keeps exp from overflowing: the largest term is 1 (the *safe* softmax).
+Subtracting m changes nothing mathematically, and keeps exp from overflowing: the largest term is 1 (*safe* softmax).
 
-Count. Five FLOPs for each element (maximum, difference, exponential, sum, quotient); each is read once and written once.
-In FP32 that is 5 FLOP for 8 bytes: bound by memory, so that what counts is how many times a row is read.
+Count. Five FLOPs for each element (maximum, difference, exponential, sum, quotient); each is read and written once. In
+FP32 that is 5 FLOP for 8 bytes: bound by memory, so that what counts is how many times a row is read.
 
 The ladder.
-  three_pass  As it is defined: along the row for m, again for l, again for y. Three reads and one write; what is still in
-              L1 or L2 from the pass before is cheaper, long rows are not.
+  three_pass  As it is defined: along the row for m, again for l, again for y. Three reads and one write; the caches may
+              still hold a short row from the pass before, and no long one.
   online      m and l in one pass. Two parts of a row, each with its own (m, l), merge as
                   m = max(m1, m2),  l = l1·exp(m1 - m) + l2·exp(m2 - m),
-              in any order; an element alone is the state (x, 1) (Milakov and Gimelshein 2018, arXiv:1805.02867). Each lane keeps a state of its own, so that
-              threads meet once, at the end of the row. Two reads and one write. FlashAttention stands on this merge.
+              in any order; an element alone is the state (x, 1) (Milakov and Gimelshein 2018, arXiv:1805.02867).
+              Each lane keeps a state of its own, so that threads meet once, at the end of the row. Two reads and one
+              write. FlashAttention stands on this merge.
   one_pass    The row stays in registers between m, l and y: one read and one write, which is the least. It has to fit:
               32,768 elements.
 
@@ -30,6 +31,8 @@ from diag.kernels.operator import ELEMENT_BYTES, Build, Count, DType, Operator, 
 from diag.kernels.rows import CHUNK, CHUNK_WARPS, check_rows, row_block, row_warps
 
 SHAPE = {"rows": 65_536, "columns": 4096}
+LONGEST_ROW = 32_768
+"""That stays in registers: 64 elements for each lane of 16 warps."""
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ def online(x: Any) -> Any:
 def one_pass(x: Any) -> Any:
     """As `three_pass`; also raises UsageError for rows that do not fit into registers."""
     _, columns = check_rows(x)
-    block = row_block(columns, "softmax one_pass", "online")
+    block = row_block(columns, LONGEST_ROW, "softmax one_pass", "online")
     return launch(one_pass_rows, x, block, row_warps(block))
 
 
