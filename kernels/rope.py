@@ -142,7 +142,7 @@ def per_token(x: Any, positions: Any, turn: Rotation) -> Any:
     y, (tokens, heads, half) = x.new_empty(x.shape), _sizes(x, positions, turn)
     if y.numel():
         sizes = {"HEADS": min(triton.next_power_of_2(heads), HEADS), "HALF": triton.next_power_of_2(half)}
-        all_heads[(tokens,)](x, y, positions, turn.cosines, turn.sines, heads, half, **sizes, num_warps=4)
+        all_heads[(tokens,)](x, y, positions, turn.cosines, turn.sines, heads, half, **sizes, num_warps=8)
     return y
 
 
@@ -230,7 +230,7 @@ OPERATOR = Operator(
             "per_token",
             "A program takes all heads of a token: cosines and sines are fetched once.",
             per_token,
-            lambda dtype: _build(all_heads, dtype, _TABLES, SHAPE["tokens"], 4, HEADS=HEADS, HALF=_HALF),
+            lambda dtype: _build(all_heads, dtype, _TABLES, SHAPE["tokens"], 8, HEADS=HEADS, HALF=_HALF),
             is_good=True,
         ),
         Variant(

@@ -50,8 +50,7 @@ def merge(m1, l1, m2, l2):
 def merge_lanes(m, l):  # noqa: E741
     """Of the states of all lanes: the same merge, with one maximum for all."""
     largest = tl.max(m)
-    shift = tl.where(largest == float("-inf"), 0.0, largest)
-    return largest, tl.sum(l * tl.exp(m - shift))
+    return largest, tl.sum(l * tl.exp(m - largest))
 
 
 @triton.jit
