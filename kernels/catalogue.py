@@ -13,10 +13,12 @@ _FILES = (
     "reduce",
     "softmax",
     "rms_norm",
-    "residual_rms_norm",
+    "add_rms_norm",
     "layer_norm",
     "rope",
     "gemm",
+    "attention",
+    "attention_backward",
 )
 
 

@@ -1,182 +1,233 @@
-"""LayerNorm, y = (x - mean) / sqrt(variance + eps) · w + b for each row, and how to get the variance right.
+"""LayerNorm of the rows of a matrix: y = (x - mean) / sqrt(variance + ε) · w + b (Ba et al. 2016, arXiv:1607.06450).
 
-Count. Per element: the mean (1), the variance (3: subtract, square, add), the result (4): 8 FLOPs. One element is read
-and one is written: bound by memory.
+Count. Seven FLOPs for each element (sum, difference, square, sum, and three for the result); each is read once and
+written once, weights and biases once for all rows. In FP32 that is 7 FLOP for 8 bytes: bound by memory.
 
-The variance. mean(x²) - mean(x)² needs one pass, and loses the digits that the two have in common: of a row around
-1,000 with a spread of 1, FP32 keeps one digit or none. Welford's update carries (n, mean, M2) instead, M2 being the
-sum of squared distances from the mean so far; two such states merge in any order (Chan, Golub and LeVeque 1983,
-doi:10.1080/00031305.1983.10483115):
-
-    δ = mean_b - mean_a    mean = mean_a + δ·n_b/n    M2 = M2_a + M2_b + δ²·n_a·n_b/n
-
-The ladder.
-  sum_of_squares  One pass for both sums, one for the result. Fast, and wrong where the mean is large.
-  welford         One pass with a state for each lane, merged at its end, one for the result. Right, for more FLOPs that
-                  a kernel bound by memory does not notice.
-  one_pass        The row stays in registers: its mean first, then distances from it. Right, and read once.
+The ladder is about digits as much as about bytes.
+  sum_of_squares  mean(x²) - mean(x)² in one pass: two reads and one write, and wrong where the mean is large. With a
+                  mean of 10,000 both terms are about 1e8, FP32 holds them to a few units, and a variance of 1 is the
+                  difference of two numbers of which neither knows its last digits (Chan, Golub and LeVeque 1983).
+  three_pass      The mean first, then the squares of differences to it: right, for one read more.
+  welford         One pass again. A state is (mean, M2, n), with M2 the sum of squared differences to the mean *so far*.
+                  An element joins a state (Welford 1962), the states of all lanes merge in the end (Chan et al. 1983):
+                      mean = Σ n_i·mean_i / n,  M2 = Σ M2_i + Σ n_i·(mean_i - mean)²,
+                  and nowhere is one large sum taken from another. Two reads and one write, rows of any length.
+  one_pass        The row stays in registers, where going over it twice costs nothing: one read and one write, which is
+                  the least. It has to fit: 16,384 elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 
-from diag.errors import UsageError
 from diag.kernels.operator import ELEMENT_BYTES, Build, Count, DType, Operator, Variant, pointer
-from diag.kernels.softmax import LONGEST, warps_for
+from diag.kernels.rows import CHUNK, CHUNK_WARPS, check_rows, row_block, row_warps
 
-SHAPE = {"rows": 65536, "columns": 4096}
-BLOCK = 1024
-EPS = 1e-5
+SHAPE = {"rows": 65_536, "columns": 4096}
+EPSILON = 1e-5
+LONGEST_ROW = 16_384
+"""That stays in registers without spills, with what it is multiplied by beside it."""
 
 
-@triton.jit
-def store_normed(x, weight, bias, y, row, n_columns, mean, scale, BLOCK: tl.constexpr):
-    """The second pass of those that have one."""
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        weights = tl.load(weight + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        offsets = tl.load(bias + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        result = (part - mean) * scale * weights + offsets
-        tl.store(y + row + at, result.to(y.dtype.element_ty), mask=at < n_columns)
+# ---- kernels -------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def layer_norm_sum_of_squares(x, weight, bias, y, n_columns, eps, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * n_columns
-    sums = tl.zeros([BLOCK], tl.float32)
+def load_row(x, row, at, columns, stride):
+    """Elements of a row as FP32; those beyond its end are 0."""
+    return tl.load(x + row * stride + at, mask=at < columns, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def store_row(value, weight, bias, y, row, at, columns):
+    """A row that is normed, times its weights, plus its biases."""
+    is_inside = at < columns
+    scale = tl.load(weight + at, mask=is_inside, other=0.0).to(tl.float32)
+    shift = tl.load(bias + at, mask=is_inside, other=0.0).to(tl.float32)
+    tl.store(y + row * columns + at, (value * scale + shift).to(y.dtype.element_ty), mask=is_inside)
+
+
+@triton.jit
+def write_normed(x, weight, bias, y, row, columns, stride, mean, variance, epsilon, BLOCK: tl.constexpr):
+    factor = tl.rsqrt(variance + epsilon)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = (load_row(x, row, at, columns, stride) - mean) * factor
+        store_row(value, weight, bias, y, row, at, columns)
+
+
+@triton.jit
+def sum_of_squares_rows(x, weight, bias, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], tl.float32)
     squares = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        sums += part
-        squares += part * part
-    mean = tl.sum(sums, 0) / n_columns
-    variance = tl.maximum(tl.sum(squares, 0) / n_columns - mean * mean, 0.0)
-    store_normed(x, weight, bias, y, row, n_columns, mean, 1.0 / tl.sqrt(variance + eps), BLOCK)
+    for start in range(0, columns, BLOCK):
+        value = load_row(x, row, start + tl.arange(0, BLOCK), columns, stride)
+        total += value
+        squares += value * value
+    mean = tl.sum(total) / columns
+    variance = tl.sum(squares) / columns - mean * mean
+    variance = tl.where(variance < 0.0, 0.0, variance)  # what rounding left may be below zero
+    write_normed(x, weight, bias, y, row, columns, stride, mean, variance, epsilon, BLOCK)
 
 
 @triton.jit
-def merged(n_a, mean_a, m2_a, n_b, mean_b, m2_b):
-    """Two states as one. Empty ones have n = 0, and change nothing."""
-    n = n_a + n_b
-    share = n_b / tl.maximum(n, 1.0)
-    delta = mean_b - mean_a
-    return n, mean_a + delta * share, m2_a + m2_b + delta * delta * n_a * share
+def three_pass_rows(x, weight, bias, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += load_row(x, row, start + tl.arange(0, BLOCK), columns, stride)
+    mean = tl.sum(total) / columns
+    squares = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        away = tl.where(at < columns, load_row(x, row, at, columns, stride) - mean, 0.0)
+        squares += away * away
+    write_normed(x, weight, bias, y, row, columns, stride, mean, tl.sum(squares) / columns, epsilon, BLOCK)
 
 
 @triton.jit
-def layer_norm_welford(x, weight, bias, y, n_columns, eps, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * n_columns
-    n = tl.zeros([BLOCK], tl.float32)
+def join(mean, m2, n, value, is_inside):
+    """An element joins the state of its lane, where there is one."""
+    n += is_inside.to(tl.float32)
+    away = tl.where(is_inside, value - mean, 0.0)
+    mean += away / tl.maximum(n, 1.0)
+    return mean, m2 + away * (value - mean), n
+
+
+@triton.jit
+def merge_lanes(means, m2s, ns):
+    """The states of all lanes as one; lanes without elements weigh nothing."""
+    n = tl.sum(ns)
+    mean = tl.sum(ns * means) / n
+    away = means - mean
+    return mean, tl.sum(m2s + ns * away * away), n
+
+
+@triton.jit
+def welford_rows(x, weight, bias, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
     mean = tl.zeros([BLOCK], tl.float32)
     m2 = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        n, mean, m2 = merged(n, mean, m2, tl.where(at < n_columns, 1.0, 0.0), part, tl.zeros([BLOCK], tl.float32))
-    n, mean, m2 = tl.reduce((n, mean, m2), 0, merged)
-    store_normed(x, weight, bias, y, row, n_columns, mean, 1.0 / tl.sqrt(m2 / n_columns + eps), BLOCK)
+    n = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        mean, m2, n = join(mean, m2, n, load_row(x, row, at, columns, stride), at < columns)
+    row_mean, row_m2, row_n = merge_lanes(mean, m2, n)
+    write_normed(x, weight, bias, y, row, columns, stride, row_mean, row_m2 / row_n, epsilon, BLOCK)
 
 
 @triton.jit
-def layer_norm_one_pass(x, weight, bias, y, n_columns, eps, BLOCK: tl.constexpr):
-    """BLOCK is a power of two that holds the whole row."""
-    row = tl.program_id(0).to(tl.int64) * n_columns
+def one_pass_rows(x, weight, bias, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
-    is_inside = at < n_columns
-    whole = tl.load(x + row + at, mask=is_inside, other=0.0).to(tl.float32)
-    mean = tl.sum(whole, 0) / n_columns
-    apart = tl.where(is_inside, whole - mean, 0.0)
-    scale = 1.0 / tl.sqrt(tl.sum(apart * apart, 0) / n_columns + eps)
-    weights = tl.load(weight + at, mask=is_inside, other=0.0).to(tl.float32)
-    offsets = tl.load(bias + at, mask=is_inside, other=0.0).to(tl.float32)
-    tl.store(y + row + at, (apart * scale * weights + offsets).to(y.dtype.element_ty), mask=is_inside)
+    value = load_row(x, row, at, columns, stride)
+    value = tl.where(at < columns, value - tl.sum(value) / columns, 0.0)
+    value *= tl.rsqrt(tl.sum(value * value) / columns + epsilon)
+    store_row(value, weight, bias, y, row, at, columns)
 
 
-def sum_of_squares(x: Any, weight: Any, bias: Any, eps: float = EPS) -> Any:
-    """[rows, columns], [columns], [columns] → [rows, columns]. Loses digits where the mean exceeds the spread."""
-    return _launch(layer_norm_sum_of_squares, x, weight, bias, eps, BLOCK, num_warps=4)
+# ---- launchers -----------------------------------------------------------------------------------------------------
 
 
-def welford(x: Any, weight: Any, bias: Any, eps: float = EPS) -> Any:
-    """[rows, columns], [columns], [columns] → [rows, columns]"""
-    return _launch(layer_norm_welford, x, weight, bias, eps, BLOCK, num_warps=4)
-
-
-def one_pass(x: Any, weight: Any, bias: Any, eps: float = EPS) -> Any:
-    """As `welford`. Raises UsageError for rows that no program can hold."""
-    if x.shape[1] > LONGEST:
-        raise UsageError(
-            f"Rows of {x.shape[1]} elements do not fit into registers (at most {LONGEST}). Take `welford`."
-        )
-    block = triton.next_power_of_2(max(x.shape[1], 1))
-    return _launch(layer_norm_one_pass, x, weight, bias, eps, block, num_warps=warps_for(block))
-
-
-def _launch(kernel: Any, x: Any, weight: Any, bias: Any, eps: float, block: int, num_warps: int) -> Any:
-    x = x.contiguous()
-    y = torch.empty_like(x)
-    if x.numel():
-        kernel[(x.shape[0],)](x, weight, bias, y, x.shape[1], eps, BLOCK=block, num_warps=num_warps)
+def launch(kernel: Any, x: Any, weight: Any, bias: Any, epsilon: float, block: int, num_warps: int) -> Any:
+    """[rows, columns], [columns], [columns] → [rows, columns], of the type of `x`; a program for each row."""
+    y = x.new_empty(x.shape)
+    if y.numel():
+        kernel[(x.shape[0],)](x, weight, bias, y, x.shape[1], x.stride(0), epsilon, BLOCK=block, num_warps=num_warps)
     return y
 
 
-def reference(x: Any, weight: Any, bias: Any, eps: float = EPS) -> Any:
-    return torch.nn.functional.layer_norm(x.double(), x.shape[-1:], weight.double(), bias.double(), eps)
+def sum_of_squares(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
+    """LayerNorm of each row. Raises UsageError where the shapes do not fit."""
+    check_rows(x, weight, bias)
+    return launch(sum_of_squares_rows, x, weight, bias, epsilon, CHUNK, CHUNK_WARPS)
+
+
+def three_pass(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
+    check_rows(x, weight, bias)
+    return launch(three_pass_rows, x, weight, bias, epsilon, CHUNK, CHUNK_WARPS)
+
+
+def welford(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
+    check_rows(x, weight, bias)
+    return launch(welford_rows, x, weight, bias, epsilon, CHUNK, CHUNK_WARPS)
+
+
+def one_pass(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
+    """As `sum_of_squares`; also raises UsageError for rows that do not fit into registers."""
+    _, columns = check_rows(x, weight, bias)
+    block = row_block(columns, LONGEST_ROW, "layer_norm one_pass", "welford")
+    return launch(one_pass_rows, x, weight, bias, epsilon, block, row_warps(block))
+
+
+# ---- what it does --------------------------------------------------------------------------------------------------
+
+
+def reference(x: Any, weight: Any, bias: Any, *, epsilon: float = EPSILON) -> Any:
+    wide = x.double()
+    away = wide - wide.mean(1, keepdim=True)
+    return away / (away.square().mean(1, keepdim=True) + epsilon).sqrt() * weight.double() + bias.double()
 
 
 def count(*, rows: int, columns: int, dtype: DType) -> Count:
     """
-    >>> count(rows=2, columns=8, dtype="fp32").flops, count(rows=2, columns=8, dtype="fp32").n_bytes
-    (128, 192)
+    >>> count(rows=10, columns=100, dtype="fp32").flops, count(rows=10, columns=100, dtype="fp32").n_bytes
+    (7000, 8800)
     """
-    size, n = ELEMENT_BYTES[dtype], rows * columns
-    formula = "8 rows columns FLOP, 2 rows columns + 2 columns elements"
-    return Count(8 * n, (n + 2 * columns) * size, n * size, formula)
+    n, size = rows * columns, ELEMENT_BYTES[dtype]
+    formula = "7 rows columns FLOP, 2 rows columns + 2 columns elements"
+    return Count(7 * n, (n + 2 * columns) * size, n * size, formula)
 
 
-def _builds(kernel: Any, block: int, num_warps: int) -> Callable[[DType], Sequence[Build]]:
-    tensors = ("x", "weight", "bias", "y")
-    return lambda dtype: [
+# ---- for compiling without a GPU -----------------------------------------------------------------------------------
+
+
+def _build(kernel: Any, dtype: DType, block: int = CHUNK, num_warps: int = CHUNK_WARPS) -> Sequence[Build]:
+    tensors, sizes = ("x", "weight", "bias", "y"), ("columns", "stride")
+    return [
         Build(
             kernel,
-            signature={**dict.fromkeys(tensors, pointer(dtype)), "n_columns": "i32", "eps": "fp32"},
+            signature={**dict.fromkeys(tensors, pointer(dtype)), **dict.fromkeys(sizes, "i32"), "epsilon": "fp32"},
             constants={"BLOCK": block},
             num_warps=num_warps,
             programs=SHAPE["rows"],
-            divisible_by_16=(*tensors, "n_columns"),
+            divisible_by_16=(*tensors, *sizes),
         )
     ]
 
 
 OPERATOR = Operator(
     name="layer_norm",
-    title="LayerNorm of rows",
+    title="LayerNorm over rows",
     variants=[
         Variant(
             "sum_of_squares",
-            "Both sums in one pass; their difference loses what they have in common.",
+            "mean(x²) - mean(x)² in one pass: it loses the variance where the mean is large.",
             sum_of_squares,
-            _builds(layer_norm_sum_of_squares, BLOCK, 4),
+            lambda dtype: _build(sum_of_squares_rows, dtype),
+        ),
+        Variant(
+            "three_pass",
+            "The mean first, then differences to it: right, for one more read of the row.",
+            three_pass,
+            lambda dtype: _build(three_pass_rows, dtype),
         ),
         Variant(
             "welford",
-            "A state of count, mean and squared distances, merged at the end: as many digits as there are.",
+            "Mean and squared differences in one pass, as states that merge: right, and a read less; any length.",
             welford,
-            _builds(layer_norm_welford, BLOCK, 4),
+            lambda dtype: _build(welford_rows, dtype),
         ),
         Variant(
             "one_pass",
-            "The row stays in registers, so that distances from the mean cost no second read.",
+            "The row stays in registers: read once, written once; it has to fit.",
             one_pass,
-            _builds(layer_norm_one_pass, SHAPE["columns"], warps_for(SHAPE["columns"])),
+            lambda dtype: _build(one_pass_rows, dtype, SHAPE["columns"], row_warps(SHAPE["columns"])),
             is_good=True,
         ),
     ],

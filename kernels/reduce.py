@@ -1,98 +1,105 @@
-"""Sum of a vector: one result of n elements, so that all programs must meet somewhere.
+"""The sum of n elements: everything is read, next to nothing is written, and the order of additions is free.
 
-Count. n - 1 additions, n elements read, one result written: 1/4 FLOP per byte in FP32. Bound by memory, if the meeting
-costs nothing.
+Count. n - 1 FLOPs; n elements read, one FP32 sum written. In FP32 that is 0.25 FLOP per byte: bound by reading.
+
+The sum is FP32 whatever the elements are: in FP16 it would end at 65,504. Its error depends on the order: one after the
+other, n additions may lose n roundoffs, a tree of them log2(n) (Higham 2002, section 4.2).
 
 The ladder.
-  atomic       Each program adds up its block and adds that to the result with an atomic operation. One kernel, but all
-               programs queue at one address, and the order of additions, so the last digits, differ from run to run.
-  two_stage    Each program writes its sum, a second kernel adds those: a tree of two levels, the same each time. It
-               costs a launch, and writes and reads of one element per block.
-  per_program  A fixed number of programs, several waves' worth of elements each: fewer partial sums, and each program
-               keeps a vector of sums that is folded once at its end instead of once per block.
-  vectorised   The same with sixteen bytes per thread and load, and several loads on their way.
-
-Sums are kept in FP32. A pairwise or blocked sum errs less than one long chain: about sqrt(log n) roundoffs against
-sqrt(n) (Higham 2002, Accuracy and Stability, chapter 4).
+  atomic      A program sums its 128 elements, and adds the result to one address that all share. There, n / 128
+              additions wait in one queue, and who comes first decides how they round: no two runs need agree.
+  tree        Each program writes its sum to a place of its own, and the same kernel sums those, until one is left. No
+              queue, and the same result each time; 1/128 more to write and read, and a launch for each stage.
+  several     A program sums 8,192 elements: 64 for each thread, kept apart in registers until the end. The tree across
+              the threads of a block, which no load can overlap with, is climbed 64 times less often.
+  vectorised  The same 8,192, but a thread takes eight neighbours at a time, in accesses of 16 bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
+from diag.errors import UsageError
 from diag.kernels.operator import ELEMENT_BYTES, Build, Count, DType, Operator, Variant, pointer
 
 SHAPE = {"n": 1 << 28}
-BLOCK = 1024
-WIDE = 4096
-PROGRAMS = 1024
-"""A power of two that fills every GPU some times over; the second stage adds as many partial sums at once."""
+THREADS = 128  # four warps
+PER_THREAD = 8  # neighbours
+CHUNK = 8192  # elements of a program
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def sum_blocks(x, sums, n, BLOCK: tl.constexpr, IS_ATOMIC: tl.constexpr):
-    """A program folds BLOCK elements, and adds them to one result or leaves them for a second stage."""
-    program = tl.program_id(0)
-    at = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.sum(tl.load(x + at, mask=at < n, other=0.0).to(tl.float32), 0)
-    if IS_ATOMIC:
-        tl.atomic_add(sums, total)
-    else:
-        tl.store(sums + program, total)
+def chunk_sum(x, n, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
+    """Of this program's CHUNK elements, BLOCK at a time: each lane has a sum of its own until the end."""
+    start = tl.program_id(0).to(tl.int64) * CHUNK
+    total = tl.zeros([BLOCK], tl.float32)
+    for step in tl.static_range(0, CHUNK, BLOCK):
+        at = start + step + tl.arange(0, BLOCK)
+        total += tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
+    return tl.sum(total)
 
 
 @triton.jit
-def sum_strided(x, sums, n, BLOCK: tl.constexpr):
-    """A program takes every so many'th block, and keeps a vector of sums until its end."""
-    step = tl.num_programs(0).to(tl.int64) * BLOCK
-    totals = tl.zeros([BLOCK], tl.float32)
-    for first in range(tl.program_id(0).to(tl.int64) * BLOCK, n, step):
-        at = first + tl.arange(0, BLOCK)
-        totals += tl.load(x + at, mask=at < n, other=0.0).to(tl.float32)
-    tl.store(sums + tl.program_id(0), tl.sum(totals, 0))
+def add_to_one(x, total, n, BLOCK: tl.constexpr):
+    tl.atomic_add(total, chunk_sum(x, n, BLOCK, BLOCK), sem="relaxed")
+
+
+@triton.jit
+def partial_sums(x, partials, n, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
+    tl.store(partials + tl.program_id(0), chunk_sum(x, n, CHUNK, BLOCK))
+
+
+# ---- launchers -----------------------------------------------------------------------------------------------------
 
 
 def atomic(x: Any) -> Any:
-    """[n] → [] in FP32. The last digits depend on the order in which programs end."""
-    result = torch.zeros(1, dtype=torch.float32, device=x.device)
-    if x.numel():
-        sum_blocks[(triton.cdiv(x.numel(), BLOCK),)](x, result, x.numel(), BLOCK=BLOCK, IS_ATOMIC=True)
-    return result[0]
+    """The sum of all elements, FP32, without dimensions. Raises UsageError for a tensor that is not in one piece."""
+    total = torch.zeros((), dtype=torch.float32, device=x.device)
+    if n := _length(x):
+        add_to_one[(triton.cdiv(n, THREADS),)](x, total, n, BLOCK=THREADS, num_warps=THREADS // 32)
+    return total
 
 
-def two_stage(x: Any) -> Any:
-    """[n] → [] in FP32, the same each time. Stages follow until one sum is left."""
-    sums = x
-    while sums.numel() > 1 or sums is x:
-        n_blocks = max(triton.cdiv(sums.numel(), BLOCK), 1)
-        partial = torch.empty(n_blocks, dtype=torch.float32, device=x.device)
-        sum_blocks[(n_blocks,)](sums, partial, sums.numel(), BLOCK=BLOCK, IS_ATOMIC=False)
-        sums = partial
-    return sums[0]
+def by_stages(x: Any, chunk: int, block: int) -> Any:
+    """As `atomic`, in launches that leave one sum for each chunk, until one is left."""
+    if not (n := _length(x)):
+        return torch.zeros((), dtype=torch.float32, device=x.device)
+    while True:
+        n_partials = triton.cdiv(n, chunk)
+        partials = torch.empty(n_partials, dtype=torch.float32, device=x.device)
+        partial_sums[(n_partials,)](x, partials, n, CHUNK=chunk, BLOCK=block, num_warps=THREADS // 32)
+        if n_partials == 1:
+            return partials.reshape(())
+        x, n = partials, n_partials
 
 
-def per_program(x: Any) -> Any:
-    """[n] → [] in FP32, the same each time."""
-    return _strided(x, BLOCK, num_warps=4)
+def tree(x: Any) -> Any:
+    return by_stages(x, THREADS, THREADS)
+
+
+def several(x: Any) -> Any:
+    return by_stages(x, CHUNK, THREADS)
 
 
 def vectorised(x: Any) -> Any:
-    """[n] → [] in FP32, the same each time."""
-    return _strided(x, WIDE, num_warps=8)
+    return by_stages(x, CHUNK, THREADS * PER_THREAD)
 
 
-def _strided(x: Any, block: int, num_warps: int) -> Any:
-    n_programs = min(PROGRAMS, max(triton.cdiv(x.numel(), block), 1))
-    sums = torch.empty(n_programs, dtype=torch.float32, device=x.device)
-    sum_strided[(n_programs,)](x, sums, x.numel(), BLOCK=block, num_warps=num_warps)
-    result = torch.empty(1, dtype=torch.float32, device=x.device)
-    sum_blocks[(1,)](sums, result, n_programs, BLOCK=PROGRAMS, IS_ATOMIC=False)
-    return result[0]
+def _length(x: Any) -> int:
+    if not x.is_contiguous():
+        raise UsageError(f"a tensor with strides {x.stride()} is not in one piece. Give a contiguous one.")
+    return int(x.numel())
+
+
+# ---- what it does --------------------------------------------------------------------------------------------------
 
 
 def reference(x: Any) -> Any:
@@ -101,61 +108,69 @@ def reference(x: Any) -> Any:
 
 def count(*, n: int, dtype: DType) -> Count:
     """
-    >>> count(n=1025, dtype="fp32").flops, count(n=1025, dtype="fp32").n_bytes
-    (1024, 4104)
+    >>> count(n=1000, dtype="fp16").flops, count(n=1000, dtype="fp16").n_bytes
+    (999, 2004)
     """
-    return Count(n - 1, n * ELEMENT_BYTES[dtype], 4, "n - 1 FLOP, n elements and one result in FP32")
+    return Count(n - 1, n * ELEMENT_BYTES[dtype], 4, "n - 1 FLOP, n elements and one FP32 sum")
 
 
-def _blocks(dtype: DType, *, is_atomic: bool) -> Build:
-    return Build(
-        sum_blocks,
-        signature={"x": pointer(dtype), "sums": "*fp32", "n": "i32"},
-        constants={"BLOCK": BLOCK, "IS_ATOMIC": is_atomic},
-        programs=triton.cdiv(SHAPE["n"], BLOCK),
-        divisible_by_16=("x", "sums", "n"),
-    )
+# ---- for compiling without a GPU -----------------------------------------------------------------------------------
 
 
-def _strided_builds(dtype: DType, block: int, num_warps: int) -> Sequence[Build]:
-    first = Build(
-        sum_strided,
-        signature={"x": pointer(dtype), "sums": "*fp32", "n": "i32"},
-        constants={"BLOCK": block},
-        num_warps=num_warps,
-        programs=PROGRAMS,
-        divisible_by_16=("x", "sums", "n"),
-    )
-    return [first, _blocks("fp32", is_atomic=False)]
+def _atomic_builds(dtype: DType) -> Sequence[Build]:
+    return [
+        Build(
+            add_to_one,
+            signature={"x": pointer(dtype), "total": pointer("fp32"), "n": "i32"},
+            constants={"BLOCK": THREADS},
+            num_warps=THREADS // 32,
+            programs=triton.cdiv(SHAPE["n"], THREADS),
+            divisible_by_16=("x", "total", "n"),
+        )
+    ]
+
+
+def _staged_builds(chunk: int, block: int) -> Callable[[DType], Sequence[Build]]:
+    """The first stage, which reads all but a share of 1 / chunk of the bytes."""
+    return lambda dtype: [
+        Build(
+            partial_sums,
+            signature={"x": pointer(dtype), "partials": pointer("fp32"), "n": "i32"},
+            constants={"CHUNK": chunk, "BLOCK": block},
+            num_warps=THREADS // 32,
+            programs=triton.cdiv(SHAPE["n"], chunk),
+            divisible_by_16=("x", "partials", "n"),
+        )
+    ]
 
 
 OPERATOR = Operator(
     name="reduce",
-    title="Sum of a vector",
+    title="Sum of all elements",
     variants=[
         Variant(
             "atomic",
-            "Every block adds its sum to one address, where all of them queue.",
+            "Each program adds its sum of 128 elements to one address, where all of them wait.",
             atomic,
-            lambda dtype: [_blocks(dtype, is_atomic=True)],
+            _atomic_builds,
         ),
         Variant(
-            "two_stage",
-            "Blocks leave their sums for a second kernel: the same result each time, for one more launch.",
-            two_stage,
-            lambda dtype: [_blocks(dtype, is_atomic=False), _blocks("fp32", is_atomic=False)],
+            "tree",
+            "Sums of 128 go to places of their own and are summed by the next launch: no queue, the same each time.",
+            tree,
+            _staged_builds(THREADS, THREADS),
         ),
         Variant(
-            "per_program",
-            "A fixed number of programs with many blocks each, folded once at the end.",
-            per_program,
-            lambda dtype: _strided_builds(dtype, BLOCK, 4),
+            "several",
+            "A program sums 8,192 elements in registers before its threads have to meet.",
+            several,
+            _staged_builds(CHUNK, THREADS),
         ),
         Variant(
             "vectorised",
-            "Wider blocks of more warps: several wide loads of each thread are on their way.",
+            "A thread takes eight neighbours at a time: 16 bytes move in one instruction.",
             vectorised,
-            lambda dtype: _strided_builds(dtype, WIDE, 8),
+            _staged_builds(CHUNK, THREADS * PER_THREAD),
             is_good=True,
         ),
     ],

@@ -1,13 +1,16 @@
-"""RMSNorm, y = x / sqrt(mean(x²) + eps) · w for each row.
+"""RMSNorm of the rows of a matrix: y = x / sqrt(mean(x²) + ε) · w (Zhang and Sennrich 2019, arXiv:1910.07467).
 
-Count. Per element a square, an addition, and two multiplications: 4 FLOPs; per row a division and a root, left out. One
-element is read and one is written: bound by memory.
+Count. Four FLOPs for each element (square, sum, two products); each is read once and written once, and the weights once
+for all rows. In FP32 that is 4 FLOP for 8 bytes: bound by memory. What is done once for a row does not count.
 
 The ladder.
-  two_pass  The row is read for its sum of squares, and once more for the result.
-  one_pass  It stays in the registers of one program: read once. It must fit there (softmax.LONGEST).
+  separate  One kernel leaves 1 / sqrt(mean(x²) + ε) of each row in memory, another multiplies. When the second begins,
+            the first has been through the whole matrix, and no cache still holds the row: two reads and one write.
+  two_pass  A program walks along its row for the sum, and once more for the result. The second read comes soon after
+            the first, and finds what the cache kept. Rows of any length.
+  one_pass  The row stays in registers: one read and one write, which is the least. It has to fit: 16,384 elements.
 
-Source: Zhang and Sennrich 2019, arXiv:1910.07467. Sums are kept in FP32.
+Sums are FP32: above 1.8e19 a square overflows, the mean is inf, and the result 0.
 """
 
 from __future__ import annotations
@@ -19,133 +22,172 @@ import torch
 import triton
 import triton.language as tl
 
-from diag.errors import UsageError
 from diag.kernels.operator import ELEMENT_BYTES, Build, Count, DType, Operator, Variant, pointer
-from diag.kernels.softmax import LONGEST, warps_for
+from diag.kernels.rows import CHUNK, CHUNK_WARPS, check_rows, row_block, row_warps
 
-SHAPE = {"rows": 65536, "columns": 4096}
-BLOCK = 1024
-EPS = 1e-6
+SHAPE = {"rows": 65_536, "columns": 4096}
+EPSILON = 1e-6
+LONGEST_ROW = 16_384
+"""That stays in registers without spills, with what it is multiplied by beside it."""
+
+
+# ---- kernels -------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def rms_norm_two_pass(x, weight, y, n_columns, eps, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64) * n_columns
+def reciprocal_rms(x, row, columns, stride, epsilon, BLOCK: tl.constexpr):
+    """1 / sqrt(mean(x²) + ε) of a row, walking along it. Each lane has a sum of its own until the end."""
     squares = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        squares += part * part
-    scale = 1.0 / tl.sqrt(tl.sum(squares, 0) / n_columns + eps)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        weights = tl.load(weight + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        tl.store(y + row + at, (part * scale * weights).to(y.dtype.element_ty), mask=at < n_columns)
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.load(x + row * stride + at, mask=at < columns, other=0.0).to(tl.float32)
+        squares += value * value
+    return tl.rsqrt(tl.sum(squares) / columns + epsilon)
 
 
 @triton.jit
-def rms_norm_one_pass(x, residual, weight, total, y, n_columns, eps, HAS_RESIDUAL: tl.constexpr, BLOCK: tl.constexpr):
-    """With HAS_RESIDUAL, x + residual is what is normed, and written to `total` in the type of `x`."""
-    row = tl.program_id(0).to(tl.int64) * n_columns
+def scale_row(x, weight, y, row, columns, stride, factor, BLOCK: tl.constexpr):
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        is_inside = at < columns
+        value = tl.load(x + row * stride + at, mask=is_inside, other=0.0).to(tl.float32)
+        scale = tl.load(weight + at, mask=is_inside, other=0.0).to(tl.float32)
+        tl.store(y + row * columns + at, (value * factor * scale).to(y.dtype.element_ty), mask=is_inside)
+
+
+@triton.jit
+def factors_of_rows(x, factors, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(factors + row, reciprocal_rms(x, row, columns, stride, epsilon, BLOCK))
+
+
+@triton.jit
+def scaled_rows(x, weight, y, factors, columns, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    scale_row(x, weight, y, row, columns, stride, tl.load(factors + row), BLOCK)
+
+
+@triton.jit
+def two_pass_rows(x, weight, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    factor = reciprocal_rms(x, row, columns, stride, epsilon, BLOCK)
+    scale_row(x, weight, y, row, columns, stride, factor, BLOCK)
+
+
+@triton.jit
+def one_pass_rows(x, weight, y, columns, stride, epsilon, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
-    is_inside = at < n_columns
-    whole = tl.load(x + row + at, mask=is_inside, other=0.0).to(tl.float32)
-    if HAS_RESIDUAL:
-        whole += tl.load(residual + row + at, mask=is_inside, other=0.0).to(tl.float32)
-        rounded = whole.to(total.dtype.element_ty)
-        tl.store(total + row + at, rounded, mask=is_inside)
-        whole = rounded.to(tl.float32)  # what a later kernel would read
-    scale = 1.0 / tl.sqrt(tl.sum(whole * whole, 0) / n_columns + eps)
-    weights = tl.load(weight + at, mask=is_inside, other=0.0).to(tl.float32)
-    tl.store(y + row + at, (whole * scale * weights).to(y.dtype.element_ty), mask=is_inside)
+    is_inside = at < columns
+    value = tl.load(x + row * stride + at, mask=is_inside, other=0.0).to(tl.float32)
+    scale = tl.load(weight + at, mask=is_inside, other=0.0).to(tl.float32)
+    value *= tl.rsqrt(tl.sum(value * value) / columns + epsilon)
+    tl.store(y + row * columns + at, (value * scale).to(y.dtype.element_ty), mask=is_inside)
 
 
-def two_pass(x: Any, weight: Any, eps: float = EPS) -> Any:
-    """[rows, columns], [columns] → [rows, columns]"""
-    x, y = x.contiguous(), torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if x.numel():
-        rms_norm_two_pass[(x.shape[0],)](x, weight, y, x.shape[1], eps, BLOCK=BLOCK, num_warps=4)
+# ---- launchers -----------------------------------------------------------------------------------------------------
+
+
+def separate(x: Any, weight: Any, *, epsilon: float = EPSILON) -> Any:
+    """[rows, columns] and [columns] → [rows, columns], of the type of `x`. Raises UsageError where they do not fit."""
+    rows, columns = check_rows(x, weight)
+    y = x.new_empty(x.shape)
+    factors = torch.empty(rows, dtype=torch.float32, device=x.device)
+    if y.numel():
+        sizes = {"BLOCK": CHUNK, "num_warps": CHUNK_WARPS}
+        factors_of_rows[(rows,)](x, factors, columns, x.stride(0), epsilon, **sizes)
+        scaled_rows[(rows,)](x, weight, y, factors, columns, x.stride(0), **sizes)
     return y
 
 
-def one_pass(x: Any, weight: Any, eps: float = EPS) -> Any:
-    """As `two_pass`. Raises UsageError for rows that no program can hold."""
-    return normed(x, None, weight, eps)[1]
+def two_pass(x: Any, weight: Any, *, epsilon: float = EPSILON) -> Any:
+    check_rows(x, weight)
+    return launch(two_pass_rows, x, weight, epsilon, CHUNK, CHUNK_WARPS)
 
 
-def normed(x: Any, residual: Any, weight: Any, eps: float = EPS) -> tuple[Any, Any]:
-    """What is normed (x + residual where there is one) and its norm, [rows, columns] each. Raises UsageError."""
-    if x.shape[1] > LONGEST:
-        raise UsageError(f"Rows of {x.shape[1]} elements do not fit into registers (at most {LONGEST}). Use two_pass.")
-    x, block = x.contiguous(), triton.next_power_of_2(max(x.shape[1], 1))
-    y = torch.empty_like(x)
-    total = torch.empty_like(x) if residual is not None else y
-    if x.numel():
-        rms_norm_one_pass[(x.shape[0],)](
-            x, x if residual is None else residual, weight, total, y, x.shape[1], eps,
-            HAS_RESIDUAL=residual is not None, BLOCK=block, num_warps=warps_for(block),
-        )  # fmt: skip
-    return total, y
+def one_pass(x: Any, weight: Any, *, epsilon: float = EPSILON) -> Any:
+    """As `separate`; also raises UsageError for rows that do not fit into registers."""
+    _, columns = check_rows(x, weight)
+    block = row_block(columns, LONGEST_ROW, "rms_norm one_pass", "two_pass")
+    return launch(one_pass_rows, x, weight, epsilon, block, row_warps(block))
 
 
-def reference(x: Any, weight: Any, eps: float = EPS) -> Any:
-    x = x.double()
-    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight.double()
+def launch(kernel: Any, x: Any, weight: Any, epsilon: float, block: int, num_warps: int) -> Any:
+    y = x.new_empty(x.shape)
+    if y.numel():
+        kernel[(x.shape[0],)](x, weight, y, x.shape[1], x.stride(0), epsilon, BLOCK=block, num_warps=num_warps)
+    return y
+
+
+# ---- what it does --------------------------------------------------------------------------------------------------
+
+
+def reference(x: Any, weight: Any, *, epsilon: float = EPSILON) -> Any:
+    wide = x.double()
+    return wide / (wide.square().mean(1, keepdim=True) + epsilon).sqrt() * weight.double()
 
 
 def count(*, rows: int, columns: int, dtype: DType) -> Count:
     """
-    >>> count(rows=2, columns=8, dtype="fp16").flops, count(rows=2, columns=8, dtype="fp16").n_bytes
-    (64, 80)
+    >>> count(rows=10, columns=100, dtype="fp32").flops, count(rows=10, columns=100, dtype="fp32").n_bytes
+    (4000, 8400)
     """
-    size, n = ELEMENT_BYTES[dtype], rows * columns
-    formula = "4 rows columns FLOP, 2 rows columns + columns elements"
-    return Count(4 * n, (n + columns) * size, n * size, formula)
+    n, size = rows * columns, ELEMENT_BYTES[dtype]
+    return Count(4 * n, (n + columns) * size, n * size, "4 rows columns FLOP, 2 rows columns + columns elements")
 
 
 # ---- for compiling without a GPU -----------------------------------------------------------------------------------
 
 
-def _two_pass_builds(dtype: DType) -> Sequence[Build]:
-    return [
-        Build(
-            rms_norm_two_pass,
-            signature={**dict.fromkeys(("x", "weight", "y"), pointer(dtype)), "n_columns": "i32", "eps": "fp32"},
-            constants={"BLOCK": BLOCK},
-            programs=SHAPE["rows"],
-            divisible_by_16=("x", "weight", "y", "n_columns"),
-        )
-    ]
-
-
-def one_pass_build(dtype: DType, *, has_residual: bool) -> Build:
-    tensors = ("x", "residual", "weight", "total", "y")
+def _build(kernel: Any, dtype: DType, parameters: str, block: int, num_warps: int) -> Build:
+    of = {
+        "x": pointer(dtype),
+        "weight": pointer(dtype),
+        "y": pointer(dtype),
+        "factors": pointer("fp32"),
+        "epsilon": "fp32",
+    }
+    signature = {name: of.get(name, "i32") for name in parameters.split()}
     return Build(
-        rms_norm_one_pass,
-        signature={**dict.fromkeys(tensors, pointer(dtype)), "n_columns": "i32", "eps": "fp32"},
-        constants={"HAS_RESIDUAL": has_residual, "BLOCK": SHAPE["columns"]},
-        num_warps=warps_for(SHAPE["columns"]),
+        kernel,
+        signature=signature,
+        constants={"BLOCK": block},
+        num_warps=num_warps,
         programs=SHAPE["rows"],
-        divisible_by_16=(*tensors, "n_columns"),
+        divisible_by_16=[name for name in signature if name != "epsilon"],
     )
 
 
+def _separate_builds(dtype: DType) -> Sequence[Build]:
+    return [
+        _build(factors_of_rows, dtype, "x factors columns stride epsilon", CHUNK, CHUNK_WARPS),
+        _build(scaled_rows, dtype, "x weight y factors columns stride", CHUNK, CHUNK_WARPS),
+    ]
+
+
+_FUSED = "x weight y columns stride epsilon"
+
 OPERATOR = Operator(
     name="rms_norm",
-    title="RMSNorm of rows",
+    title="RMSNorm over rows",
     variants=[
         Variant(
+            "separate",
+            "A kernel for the factors of all rows, another to multiply: no cache holds the matrix in between.",
+            separate,
+            _separate_builds,
+        ),
+        Variant(
             "two_pass",
-            "The row is read for its squares, and once more for the result.",
+            "One program walks along its row twice, the second time soon after the first; any length.",
             two_pass,
-            _two_pass_builds,
+            lambda dtype: [_build(two_pass_rows, dtype, _FUSED, CHUNK, CHUNK_WARPS)],
         ),
         Variant(
             "one_pass",
-            "The row stays in registers: it is read once.",
+            "The row stays in registers: read once, written once; it has to fit.",
             one_pass,
-            lambda dtype: [one_pass_build(dtype, has_residual=False)],
+            lambda dtype: [_build(one_pass_rows, dtype, _FUSED, SHAPE["columns"], row_warps(SHAPE["columns"]))],
             is_good=True,
         ),
     ],

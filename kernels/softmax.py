@@ -1,189 +1,188 @@
-"""Softmax of the rows of a matrix: exp(x - max) / sum of that, and what it takes to read a row only once.
+"""Softmax over the rows of a matrix: y[i] = exp(x[i] - m) / l, with m the largest x and l the sum of exp(x - m).
 
-Count. Per element a subtraction, an exponential, an addition and a division, and a comparison for the maximum: counted
-as 5 FLOPs. One element is read and one is written: 5/8 FLOP per byte in FP32, bound by memory.
+Subtracting m changes nothing mathematically, and keeps exp from overflowing: the largest term is 1 (*safe* softmax).
 
-Why the maximum. exp(89) is beyond FP32: rows are shifted by their largest element, which changes nothing in the result
-and keeps every exponential in (0, 1].
+Count. Five FLOPs for each element (maximum, difference, exponential, sum, quotient); each is read and written once. In
+FP32 that is 5 FLOP for 8 bytes: bound by memory, so that what counts is how many times a row is read.
 
-Online. A maximum m and a sum l over a part of the row can be carried on: with a new maximum m' the old sum counts
-exp(m - m') times. Two parts merge in any order, (m₁, l₁) and (m₂, l₂) to m = max(m₁, m₂) and
-l = l₁·exp(m₁ - m) + l₂·exp(m₂ - m) (Milakov and Gimelshein 2018, arXiv:1805.02867). FlashAttention carries the output
-along in the same way.
+The ladder.
+  three_pass  As it is defined: along the row for m, again for l, again for y. Three reads and one write; the caches may
+              still hold a short row from the pass before, and no long one.
+  online      m and l in one pass. Two parts of a row, each with its own (m, l), merge as
+                  m = max(m1, m2),  l = l1·exp(m1 - m) + l2·exp(m2 - m),
+              in any order; an element alone is the state (x, 1) (Milakov and Gimelshein 2018, arXiv:1805.02867).
+              Each lane keeps a state of its own, so that threads meet once, at the end of the row. Two reads and one
+              write. FlashAttention stands on this merge.
+  one_pass    The row stays in registers between m, l and y: one read and one write, which is the least. It has to fit:
+              32,768 elements.
 
-The ladder, by times that a row goes over the bus:
-  three_pass  maximum, sum, result: read three times, written once.
-  online      maximum and sum in one pass, then the result: read twice, written once.
-  one_pass    The row stays in the registers of one program: read once, written once. It must fit there (LONGEST).
-
-A row whose elements are all -inf has no softmax: NaN, as in PyTorch.
+Special values as in PyTorch: a row with NaN or +inf is all NaN, and so is one of -inf alone (0 / 0); other -inf give 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 import triton
 import triton.language as tl
 
-from diag.errors import UsageError
 from diag.kernels.operator import ELEMENT_BYTES, Build, Count, DType, Operator, Variant, pointer
+from diag.kernels.rows import CHUNK, CHUNK_WARPS, check_rows, row_block, row_warps
 
-SHAPE = {"rows": 65536, "columns": 4096}
-BLOCK = 1024
-LONGEST = 32768
-"""Elements of a row that fit into the registers of one program: 64 for each thread of 16 warps."""
+SHAPE = {"rows": 65_536, "columns": 4096}
+LONGEST_ROW = 32_768
+"""That stays in registers: 64 elements for each lane of 16 warps."""
 
 
-@triton.jit
-def softmax_three_pass(x, y, stride_x, stride_y, n_columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    largest = tl.full([BLOCK], float("-inf"), tl.float32)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row * stride_x + at, mask=at < n_columns, other=float("-inf")).to(tl.float32)
-        largest = tl.maximum(largest, part, propagate_nan=tl.PropagateNan.ALL)
-    shift = tl.reduce(largest, 0, larger)
-    sums = tl.zeros([BLOCK], tl.float32)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row * stride_x + at, mask=at < n_columns, other=float("-inf")).to(tl.float32)
-        sums += tl.where(at < n_columns, tl.exp(part - shift), 0.0)
-    total = tl.sum(sums, 0)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row * stride_x + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        result = tl.exp(part - shift) / total
-        tl.store(y + row * stride_y + at, result.to(y.dtype.element_ty), mask=at < n_columns)
+# ---- kernels -------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def larger(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def merged(m1, l1, m2, l2):
-    """Two states of the same row as one. An empty part is (-inf, 0); two of them stay one, and do not become NaN."""
-    m = larger(m1, m2)
+def merge(m1, l1, m2, l2):
+    """Of two states (m, l). Where all is -inf so far, exp(-inf - -inf) must not be asked for: l is 0."""
+    m = tl.maximum(m1, m2)
     shift = tl.where(m == float("-inf"), 0.0, m)
     return m, l1 * tl.exp(m1 - shift) + l2 * tl.exp(m2 - shift)
 
 
 @triton.jit
-def softmax_online(x, y, stride_x, stride_y, n_columns, BLOCK: tl.constexpr):
-    """Each lane carries a state of its own; they are merged at the end of the first pass."""
-    row = tl.program_id(0).to(tl.int64)
-    m = tl.full([BLOCK], float("-inf"), tl.float32)
-    l = tl.zeros([BLOCK], tl.float32)  # noqa: E741 - as the paper names it
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row * stride_x + at, mask=at < n_columns, other=float("-inf")).to(tl.float32)
-        m, l = merged(m, l, part, tl.where(at < n_columns, 1.0, 0.0))  # noqa: E741
-    shift, total = tl.reduce((m, l), 0, merged)
-    for first in range(0, n_columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        part = tl.load(x + row * stride_x + at, mask=at < n_columns, other=0.0).to(tl.float32)
-        result = tl.exp(part - shift) / total
-        tl.store(y + row * stride_y + at, result.to(y.dtype.element_ty), mask=at < n_columns)
+def merge_lanes(m, l):  # noqa: E741
+    """Of the states of all lanes: the same merge, with one maximum for all."""
+    largest = tl.max(m)
+    return largest, tl.sum(l * tl.exp(m - largest))
 
 
 @triton.jit
-def softmax_one_pass(x, y, stride_x, stride_y, n_columns, BLOCK: tl.constexpr):
-    """BLOCK is a power of two that holds the whole row."""
+def load_row(x, row, at, columns, stride):
+    """Elements of a row as FP32; those beyond its end are -inf, which adds nothing to a softmax."""
+    return tl.load(x + row * stride + at, mask=at < columns, other=float("-inf")).to(tl.float32)
+
+
+@triton.jit
+def write_softmax(x, y, row, columns, stride, m, total, BLOCK: tl.constexpr):
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.exp(load_row(x, row, at, columns, stride) - m) / total
+        tl.store(y + row * columns + at, value.to(y.dtype.element_ty), mask=at < columns)
+
+
+@triton.jit
+def three_pass_rows(x, y, columns, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    largest = tl.full([BLOCK], float("-inf"), tl.float32)
+    for start in range(0, columns, BLOCK):
+        largest = tl.maximum(largest, load_row(x, row, start + tl.arange(0, BLOCK), columns, stride))
+    m = tl.max(largest)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += tl.exp(load_row(x, row, start + tl.arange(0, BLOCK), columns, stride) - m)
+    write_softmax(x, y, row, columns, stride, m, tl.sum(total), BLOCK)
+
+
+@triton.jit
+def online_rows(x, y, columns, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    m = tl.full([BLOCK], float("-inf"), tl.float32)
+    l = tl.zeros([BLOCK], tl.float32)  # noqa: E741
+    for start in range(0, columns, BLOCK):
+        value = load_row(x, row, start + tl.arange(0, BLOCK), columns, stride)
+        m, l = merge(m, l, value, 1.0)  # noqa: E741
+    m_row, l_row = merge_lanes(m, l)
+    write_softmax(x, y, row, columns, stride, m_row, l_row, BLOCK)
+
+
+@triton.jit
+def one_pass_rows(x, y, columns, stride, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
-    whole = tl.load(x + row * stride_x + at, mask=at < n_columns, other=float("-inf")).to(tl.float32)
-    shifted = tl.exp(whole - tl.reduce(whole, 0, larger))
-    result = shifted / tl.sum(tl.where(at < n_columns, shifted, 0.0), 0)
-    tl.store(y + row * stride_y + at, result.to(y.dtype.element_ty), mask=at < n_columns)
+    value = load_row(x, row, at, columns, stride)
+    value = tl.exp(value - tl.max(value))
+    tl.store(y + row * columns + at, (value / tl.sum(value)).to(y.dtype.element_ty), mask=at < columns)
 
 
-def three_pass(x: Any) -> Any:
-    """[rows, columns] → the same, of the type of `x`; columns lie side by side."""
-    return _launch(softmax_three_pass, x, BLOCK, num_warps=4)
+# ---- launchers -----------------------------------------------------------------------------------------------------
 
 
-def online(x: Any) -> Any:
-    """As `three_pass`."""
-    return _launch(softmax_online, x, BLOCK, num_warps=4)
-
-
-def one_pass(x: Any) -> Any:
-    """As `three_pass`. Raises UsageError for rows that no program can hold."""
-    if x.shape[1] > LONGEST:
-        raise UsageError(f"Rows of {x.shape[1]} elements do not fit into registers (at most {LONGEST}). Take `online`.")
-    block = triton.next_power_of_2(max(x.shape[1], 1))
-    return _launch(softmax_one_pass, x, block, num_warps=warps_for(block))
-
-
-def warps_for(block: int) -> int:
-    """So that a thread holds some dozen elements: 4 to 16 warps.
-
-    >>> warps_for(256), warps_for(4096), warps_for(32768)
-    (4, 8, 16)
-    """
-    return min(max(block // 512, 4), 16)
-
-
-def _launch(kernel: Any, x: Any, block: int, num_warps: int) -> Any:
-    x = x if x.stride(-1) == 1 else x.contiguous()
-    y = torch.empty_like(x)
-    if x.numel():
-        kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], BLOCK=block, num_warps=num_warps)
+def launch(kernel: Any, x: Any, block: int, num_warps: int) -> Any:
+    """[rows, columns] → the same shape and type, a program for each row."""
+    y = x.new_empty(x.shape)
+    if y.numel():
+        kernel[(x.shape[0],)](x, y, x.shape[1], x.stride(0), BLOCK=block, num_warps=num_warps)
     return y
 
 
+def three_pass(x: Any) -> Any:
+    """Softmax of each row. Raises UsageError for what is no matrix of whole rows."""
+    check_rows(x)
+    return launch(three_pass_rows, x, CHUNK, CHUNK_WARPS)
+
+
+def online(x: Any) -> Any:
+    check_rows(x)
+    return launch(online_rows, x, CHUNK, CHUNK_WARPS)
+
+
+def one_pass(x: Any) -> Any:
+    """As `three_pass`; also raises UsageError for rows that do not fit into registers."""
+    _, columns = check_rows(x)
+    block = row_block(columns, LONGEST_ROW, "softmax one_pass", "online")
+    return launch(one_pass_rows, x, block, row_warps(block))
+
+
+# ---- what it does --------------------------------------------------------------------------------------------------
+
+
 def reference(x: Any) -> Any:
-    return torch.softmax(x.double(), dim=-1)
+    return x.double().softmax(1)
 
 
 def count(*, rows: int, columns: int, dtype: DType) -> Count:
     """
-    >>> count(rows=2, columns=8, dtype="fp16").flops, count(rows=2, columns=8, dtype="fp16").n_bytes
-    (80, 64)
+    >>> count(rows=10, columns=100, dtype="fp32").flops, count(rows=10, columns=100, dtype="fp32").n_bytes
+    (5000, 8000)
     """
-    n_bytes = rows * columns * ELEMENT_BYTES[dtype]
-    return Count(5 * rows * columns, n_bytes, n_bytes, "5 rows columns FLOP, 2 rows columns elements")
+    n, size = rows * columns, ELEMENT_BYTES[dtype]
+    return Count(5 * n, n * size, n * size, "5 rows columns FLOP, 2 rows columns elements")
 
 
-def _builds(kernel: Any, block: int, num_warps: int) -> Callable[[DType], Sequence[Build]]:
-    whole = ("stride_x", "stride_y", "n_columns")
-    return lambda dtype: [
+# ---- for compiling without a GPU -----------------------------------------------------------------------------------
+
+
+def _build(kernel: Any, dtype: DType, block: int, num_warps: int) -> Sequence[Build]:
+    return [
         Build(
             kernel,
-            signature={**dict.fromkeys("xy", pointer(dtype)), **dict.fromkeys(whole, "i32")},
+            signature={"x": pointer(dtype), "y": pointer(dtype), "columns": "i32", "stride": "i32"},
             constants={"BLOCK": block},
             num_warps=num_warps,
             programs=SHAPE["rows"],
-            divisible_by_16=(*"xy", *whole),
+            divisible_by_16=("x", "y", "columns", "stride"),
         )
     ]
 
 
 OPERATOR = Operator(
     name="softmax",
-    title="Softmax of rows",
+    title="Softmax over rows",
     variants=[
         Variant(
             "three_pass",
-            "Maximum, sum and result in a pass each: a row is read three times.",
+            "As it is defined: the row is read for its maximum, for the sum, and for the result.",
             three_pass,
-            _builds(softmax_three_pass, BLOCK, 4),
+            lambda dtype: _build(three_pass_rows, dtype, CHUNK, CHUNK_WARPS),
         ),
         Variant(
             "online",
-            "Maximum and sum in one pass, by rescaling: a row is read twice, however long it is.",
+            "Maximum and sum in one pass, rescaling the sum as the maximum grows: one read less, any length.",
             online,
-            _builds(softmax_online, BLOCK, 4),
+            lambda dtype: _build(online_rows, dtype, CHUNK, CHUNK_WARPS),
         ),
         Variant(
             "one_pass",
-            "The row stays in registers: it is read once, and may not be longer than they hold.",
+            "The row stays in registers: read once, written once; it has to fit.",
             one_pass,
-            _builds(softmax_one_pass, SHAPE["columns"], warps_for(SHAPE["columns"])),
+            lambda dtype: _build(one_pass_rows, dtype, SHAPE["columns"], row_warps(SHAPE["columns"])),
             is_good=True,
         ),
     ],
