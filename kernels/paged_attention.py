@@ -195,7 +195,7 @@ def splits_for(shape: PagedShape, sm_count: int) -> int:
     """
     wanted = triton.cdiv(BLOCKS_PER_SM * sm_count, max(1, shape.sequences * shape.kv_heads))
     most = triton.cdiv(shape.table_blocks * shape.block_size, SPLIT_TOKENS)
-    return max(1, min(wanted, most))
+    return int(max(1, min(wanted, most)))
 
 
 def _sm_count(device: Any) -> int:
