@@ -38,20 +38,9 @@ LARGEST_HEAD_DIM = 128  # beyond it two sums of gradients do not fit into regist
 DELTA_ROWS = 32
 
 
-def key_tiling(head_dim: int, element_bytes: int) -> Tiling:
-    """Of `key_gradients`: within 99 KiB of shared memory, and no spills with head sizes that are powers of two."""
-    is_wide = head_dim > 64
-    if element_bytes == 4:
-        return Tiling(16, 32, 4, 1)
-    return Tiling(32, 64, 4, 2) if is_wide else Tiling(64, 64, 4, 2)
-
-
-def query_tiling(head_dim: int, element_bytes: int) -> Tiling:
-    """Of `query_gradients`."""
-    is_wide = head_dim > 64
-    if element_bytes == 4:
-        return Tiling(16, 32, 4, 1)
-    return Tiling(128, 32, 8, 2) if is_wide else Tiling(128, 64, 8, 2)
+KEY_TILING = {2: Tiling(32, 64, 8, 2), 4: Tiling(16, 32, 4, 2)}
+QUERY_TILING = {2: Tiling(128, 32, 8, 2), 4: Tiling(16, 32, 4, 2)}
+"""Of `key_gradients` and `query_gradients`, by bytes of an element: within the 99 KiB of shared memory of sm_120."""
 
 
 @triton.jit
@@ -167,12 +156,12 @@ def flash_backward(
     output_products[(triton.cdiv(lse.numel(), DELTA_ROWS),)](
         output, d_output, delta, lse.numel(), **_delta_constants(shape)
     )
-    tiling = key_tiling(shape.head_dim, q.element_size())
+    tiling = KEY_TILING[q.element_size()]
     key_gradients[(triton.cdiv(shape.kv_len, tiling.keys), shape.batch * shape.kv_heads)](
         q, k, v, d_output, lse, delta, dk, dv, shape.q_len, shape.kv_len, shape.scale,
         **constants_of(shape, tiling, causal), num_warps=tiling.num_warps, num_stages=tiling.num_stages,
     )  # fmt: skip
-    tiling = query_tiling(shape.head_dim, q.element_size())
+    tiling = QUERY_TILING[q.element_size()]
     query_gradients[(triton.cdiv(shape.q_len, tiling.queries), shape.batch * shape.q_heads)](
         q, k, v, d_output, lse, delta, dq, shape.q_len, shape.kv_len, shape.scale,
         **constants_of(shape, tiling, causal), num_warps=tiling.num_warps, num_stages=tiling.num_stages,
@@ -192,7 +181,8 @@ class FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_output: Any) -> tuple[Any, Any, Any, None]:
-        return *flash_backward(*ctx.saved_tensors, d_output.contiguous(), causal=ctx.causal), None
+        q, k, v, output, lse = ctx.saved_tensors
+        return *flash_backward(q, k, v, output, lse, d_output.contiguous(), causal=ctx.causal), None
 
 
 def flash_attention(q: Any, k: Any, v: Any, *, causal: bool = False) -> Any:
@@ -215,7 +205,7 @@ def builds(dtype: DType, shape: AttentionShape = SHAPE, causal: bool = True) -> 
     inputs = {**dict.fromkeys(("q", "k", "v", "d_output"), element), **dict.fromkeys(("lse", "delta"), "*fp32")}
     numbers = {"q_len": "i32", "kv_len": "i32", "scale": "fp32"}
     n_rows = shape.batch * shape.q_heads * shape.q_len
-    of_keys, of_queries = key_tiling(shape.head_dim, size), query_tiling(shape.head_dim, size)
+    of_keys, of_queries = KEY_TILING[size], QUERY_TILING[size]
     return [
         Build(
             output_products,

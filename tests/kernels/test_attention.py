@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import prod
 from typing import Any
 
@@ -20,7 +21,8 @@ TORCH = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 SHAPES = [
     AttentionShape(1, 1, 1, 1, 1, 16),
-    AttentionShape(2, 4, 2, 33, 33, 32),  # two query heads a key head, one row in the last tile
+    AttentionShape(2, 2, 1, 33, 33, 32),  # two query heads a key head, one row in the last tile
+    AttentionShape(2, 4, 2, 6, 40, 16),
     AttentionShape(1, 3, 1, 7, 70, 24),  # queries at the end of a longer sequence, a head size that is no power of two
     AttentionShape(1, 2, 2, 70, 7, 16),  # causal: most queries see nothing
     AttentionShape(1, 1, 1, 130, 150, 64),  # several tiles each way
@@ -222,14 +224,14 @@ def test_visible_pairs_are_those_of_the_mask(q_len: int, kv_len: int, causal: bo
 
 
 def test_counts_are_those_of_the_tensors(generator: torch.Generator) -> None:
-    shape = {"batch": 2, "q_heads": 4, "kv_heads": 2, "q_len": 33, "kv_len": 40, "head_dim": 32}
-    q, k, v = inputs(AttentionShape(**shape), generator, "fp16")
+    shape = AttentionShape(2, 4, 2, 33, 40, 32)
+    q, k, v = inputs(shape, generator, "fp16")
     output, lse = attention.flash(q, k, v)
-    forward = count(**shape, dtype="fp16")
+    forward = count(**asdict(shape), dtype="fp16")
     assert forward.read_bytes == q.nbytes + k.nbytes + v.nbytes
     assert forward.written_bytes == output.nbytes + lse.nbytes
     assert forward.flops == 2 * (2 * 2 * 4 * 33 * 40 * 32)
-    backward = count_backward(**shape, dtype="fp16")
+    backward = count_backward(**asdict(shape), dtype="fp16")
     assert backward.flops == 2.5 * forward.flops
     assert backward.n_bytes == 4 * q.nbytes + 2 * k.nbytes + 2 * v.nbytes + lse.nbytes
 

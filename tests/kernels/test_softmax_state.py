@@ -21,8 +21,8 @@ scores = st.lists(st.one_of(st.floats(-300, 300), st.just(-torch.inf)), max_size
 parts = st.tuples(scores, scores, scores)
 
 
-@triton.jit
-def merge_kernel(m, l, u, mean, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+@triton.jit  # type: ignore[untyped-decorator]
+def merge_kernel(m: Any, l: Any, u: Any, mean: Any, ROWS: tl.constexpr, COLUMNS: tl.constexpr) -> None:
     """States 1 and 2 lie behind each other; the merged one replaces the first."""
     rows = tl.arange(0, ROWS)
     cells = rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)
