@@ -31,7 +31,7 @@ HEAD_START_CYCLES = 400_000
 FEWEST = 3
 """Steps, however long one takes."""
 MOST = 1000
-PATIENCE = 3
+PATIENCE = 5
 """So many times as long as planned it takes at most to get FEWEST steps that nothing disturbs."""
 
 
@@ -52,7 +52,8 @@ class Times:
 
     device_ns: Sequence[float]  # on a CPU: of the call
     end_to_end_ns: Sequence[float] = ()  # from the call until its result is there; empty on a CPU
-    n_disturbed: int = 0  # left out
+    n_disturbed: int = 0  # steps during which another program had a core
+    are_disturbed: bool = False  # next to all were, so that they could not be left out
 
     @property
     def median_ns(self) -> float:
@@ -98,8 +99,10 @@ class CpuClock:
             every.append(took)
             if waited_ns() - waited <= DISTURBED * took:
                 left_alone.append(took)
-        counted = left_alone if len(left_alone) >= FEWEST else every
-        return Times(counted, n_disturbed=len(every) - len(counted))
+        n_disturbed = len(every) - len(left_alone)
+        if len(left_alone) < FEWEST:
+            return Times(every, n_disturbed=n_disturbed, are_disturbed=True)
+        return Times(left_alone, n_disturbed=n_disturbed)
 
 
 class CudaClock:

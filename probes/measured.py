@@ -82,7 +82,10 @@ def _conditions(run: Run, workload: Workload, times: Times) -> str:
     said = f"{machine.conditions(run.setup.device)}, {turns}"
     if not times.n_disturbed:
         return said
-    return f"{said}, {units.count(times.n_disturbed, 'step')} left out, for other programs had a core"
+    steps = units.count(times.n_disturbed, "step")
+    if times.are_disturbed:
+        return f"{said}, disturbed: other programs had a core in {steps}, too many to leave them out"
+    return f"{said}, {steps} left out, for other programs had a core"
 
 
 @contextmanager

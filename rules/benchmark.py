@@ -134,6 +134,7 @@ def _below(results: ProbeResults, standing: Standing, nearest: _Nearest) -> Find
         f"this machine was seen to do {units.quantity(nearest.ceiling_per_s, nearest.unit)} ({one.shape}).",
         subject=subject_of(results, one),
         level="warning",
+        confidence="high" if results.machine.kind == "cuda" else "medium",  # cores are shared with other programs
         recoverable_ns=round(one.median_ns * (1 - nearest.share)),
         counterfactual=f"At the ceiling of {nearest.name}, with the same work, for each run.",
         evidence=_evidence(results, standing, nearest),
@@ -214,6 +215,7 @@ def _evidence(results: ProbeResults, standing: Standing, nearest: _Nearest) -> l
         Evidence("share of the ceiling", nearest.share, "share", "rate / ceiling"),
         Evidence("error allowed", nearest.allowance, "share", "error of the ceiling + error of the median"),
         Evidence("work", one.work_formula or "not known", "text", "in the letters of the shape"),
+        Evidence("conditions", one.conditions, "text", "as they were noted while it ran"),
     ]
 
 
