@@ -19,6 +19,7 @@ _FILES = (
     "gemm",
     "attention",
     "attention_backward",
+    "paged_attention",
 )
 
 
