@@ -51,7 +51,7 @@ class Tiling:
 
 
 def tiling_of(head_dim: int, element_bytes: int) -> Tiling:
-    """Fits the 99 KiB of shared memory that a block has on sm_120, and spills nowhere if the head size is a power of 2."""
+    """Fits the 99 KiB of shared memory of a block on sm_120, and spills nowhere if the head size is a power of 2."""
     width = max(64, triton.next_power_of_2(head_dim))
     if element_bytes == 4:  # multiplied without tensor cores: all operands pass through registers
         return {64: Tiling(32, 32, 4, 2), 128: Tiling(32, 16, 4, 1), 256: Tiling(16, 16, 4, 1)}[width]
