@@ -66,6 +66,7 @@ def measured(run: Run, scale: Scale) -> Measurement:
         max_abs_error=checked.max_abs_error if checked else None,
         max_rel_error=checked.max_rel_error if checked else None,
         tolerance=checked.tolerance if checked else None,
+        is_disturbed=times.are_disturbed,
         conditions=_conditions(run, workload, times),
     )
 

@@ -14,6 +14,7 @@ from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Sub
 from diag.rules.thresholds import Limits
 
 NO_CEILINGS = "the ceilings of its machine were not measured (diag calibrate)"
+DISTURBED = "other programs had cores of its machine while it ran: measure again when nothing else runs"
 
 
 @benchmark_rule("probe.wrong")
@@ -108,7 +109,8 @@ def below_roof(results: ProbeResults, limits: Limits) -> Iterator[Answer]:
     Asks      Does the best variant of each probe come near to what the machine was seen to do?
     Decides   The rates of bytes and of FLOPs over their measured ceilings; the larger share counts. Fires when that of
               the fastest variant, for a type and shape, stays below `memory` or `compute`, by which of them it is.
-              A datasheet is no ceiling that anyone reached: without a calibration it cannot tell.
+              A datasheet is no ceiling that anyone reached: without a calibration it cannot tell. Nor can it where
+              other programs had the cores while the probe ran.
     Matters   What a simple operator does not reach, no program will; either it or the machine falls short.
     Do        For an operator of one kernel see its profile (ncu). For steps of many, see the timeline: launches and
               gaps. On a CPU, see whether other programs had its cores.
@@ -122,6 +124,8 @@ def below_roof(results: ProbeResults, limits: Limits) -> Iterator[Answer]:
             yield CannotTell(subject, NO_CEILINGS)
         elif nearest.share >= limits[nearest.side]:
             yield Clear(subject)
+        elif best.measurement.is_disturbed:
+            yield CannotTell(subject, DISTURBED)
         else:
             yield _below(results, best, nearest)
 

@@ -44,6 +44,7 @@ class MeasurementRow:
     tolerance: float | None  # relative
     formula: str | None  # of FLOPs and bytes
     conditions: str
+    is_disturbed: bool  # other programs had cores of the machine during next to all repeats
 
 
 def measurement_rows(results: Sequence[ProbeResults]) -> list[MeasurementRow]:
@@ -82,4 +83,5 @@ def _row(results: ProbeResults, standing: Standing) -> MeasurementRow:
         tolerance=one.tolerance,
         formula=one.work_formula,
         conditions=one.conditions,
+        is_disturbed=one.is_disturbed,
     )

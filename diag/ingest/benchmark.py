@@ -100,7 +100,8 @@ def _measurement(each: Measurement) -> Mapping[str, Any]:
         "probe", "variant", "dtype", "shape", "repeats", "median_ns", "p5_ns", "p95_ns", "end_to_end_ns", "flops",
         "n_bytes", "work_formula", "level", "baseline_ns", "max_abs_error", "max_rel_error", "tolerance", "conditions",
     )  # fmt: skip
-    return {**_arithmetic(each.arithmetic), **{name: getattr(each, name) for name in names}}
+    values = {name: getattr(each, name) for name in names}
+    return {**_arithmetic(each.arithmetic), **values, "is_disturbed": int(each.is_disturbed)}
 
 
 def _arithmetic(of: Arithmetic | None) -> Mapping[str, Any]:

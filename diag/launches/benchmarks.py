@@ -33,7 +33,7 @@ def _benchmark(case: Case, source_id: int, diag_version: str | None) -> Benchmar
             {
                 "machine": _machine(machine[0]),
                 "ceilings": [_ceiling(row) for row in ceilings],
-                "measurements": [{**row, "arithmetic": _arithmetic(row)} for row in measurements],
+                "measurements": [_measurement(row) for row in measurements],
                 "diag_version": diag_version or "",
             },
             Benchmark,
@@ -53,6 +53,10 @@ def _machine(row: Mapping[str, Any]) -> dict[str, Any]:
 def _ceiling(row: Mapping[str, Any]) -> dict[str, Any]:
     ceiling = {**row, "arithmetic": _arithmetic(row), "source": "diag calibrate"}
     return {**row, "ceiling": ceiling}
+
+
+def _measurement(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "arithmetic": _arithmetic(row), "is_disturbed": bool(row["is_disturbed"])}
 
 
 def _arithmetic(row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -53,8 +53,8 @@ def _row(row: MeasurementRow, is_compared: bool) -> list[str]:
 def _roof(row: MeasurementRow) -> str:
     if row.nearest is None or row.roof_share is None:
         return NOT_CAPTURED
-    printed = "" if row.roof_origin == "measured" else "*"
-    return f"{row.nearest} {units.share(row.roof_share)}{printed}"
+    marks = ("*" if row.roof_origin != "measured" else "") + ("~" if row.is_disturbed else "")
+    return f"{row.nearest} {units.share(row.roof_share)}{marks}"
 
 
 def _rate(row: MeasurementRow) -> str:
@@ -89,5 +89,7 @@ def _notes(report: Report, shown: int, is_compared: bool) -> Iterator[str]:
         yield "* by the datasheet: nobody reached that. Measure this machine with: diag calibrate"
     if not origins and rows:
         yield "No roof is known: measure those of this machine with: diag calibrate"
+    if any(row.is_disturbed for row in rows):
+        yield "~ other programs had cores of this machine: measure again when nothing else runs."
     vendor = "; of vendor: rate, as a share of that of the vendor's library" if is_compared else ""
     yield f"Error: the largest relative one, as a share of what rounding explains{vendor}."

@@ -18,7 +18,7 @@ VARIANTS = [
 def test_an_operator_climbs_from_naive_to_good(operator: Operator) -> None:
     names = [variant.name for variant in operator.variants]
     assert len(set(names)) == len(names)
-    assert not operator.variants[0].is_good
+    assert len(names) == 1 or not operator.variants[0].is_good
     assert any(variant.is_good for variant in operator.variants)
     assert operator.count(**operator.default_shape, dtype="fp16").n_bytes > 1 << 26
 

@@ -62,6 +62,14 @@ def test_the_best_access_of_a_level_is_its_ceiling(ask: Ask) -> None:
     assert figures(finding)["share of the ceiling"] == pytest.approx(0.5)
 
 
+def test_what_others_disturbed_is_not_called_slow(ask: Ask) -> None:
+    (answer,) = ask("probe.roof", BenchmarkFile([streaming(0.5, is_disturbed=True)]))
+    assert isinstance(answer, CannotTell)
+    assert "other programs" in answer.because
+    (answer,) = ask("probe.roof", BenchmarkFile([streaming(0.9, is_disturbed=True)]))
+    assert isinstance(answer, Clear)
+
+
 def test_what_claims_no_bound_is_not_held_against_one(ask: Ask) -> None:
     loader = streaming(0.1, level=None, arithmetic=None)
     assert ask("probe.roof", BenchmarkFile([loader])) == []
