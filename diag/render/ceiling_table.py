@@ -30,7 +30,7 @@ def ceiling_table(rows: Sequence[CeilingRow]) -> Table:
     machines = list(dict.fromkeys((row.machine, row.n_units, row.kind) for row in rows))
     return Table(
         f"Ceilings measured on {', '.join(_machine(*each) for each in machines)}",
-        ("at most", "error", "working set", "access", "of"),
+        ("at most", "error", "working set", "by", "of"),
         [_row(row, is_alone=len(machines) == 1) for row in rows],
         name_column=4,
         notes=list(_ridge_points(rows)) if len(machines) == 1 else (),
@@ -46,9 +46,19 @@ def _row(row: CeilingRow, *, is_alone: bool) -> list[str]:
         units.quantity(row.per_s, row.unit),
         NOT_CAPTURED if row.error_share is None else f"± {units.share(row.error_share)}",
         NOT_CAPTURED if row.working_set_bytes is None else units.size(row.working_set_bytes),
-        row.access or NOT_CAPTURED,
+        row.access or _code(row.formula),
         row.name if is_alone else f"{row.name} of {row.machine}",
     ]
+
+
+def _code(formula: str) -> str:
+    """What reached a rate of arithmetic: formulas of it begin with its name.
+
+    >>> _code("batched products: 2 x 2 x 256³ / 312.9 µs"), _code("1e9 / 1 ms")
+    ('batched products', '-')
+    """
+    name, _, rest = formula.partition(":")
+    return name if rest else NOT_CAPTURED
 
 
 def _ridge_points(rows: Sequence[CeilingRow]) -> Iterator[str]:
