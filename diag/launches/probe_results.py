@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from diag.launches.benchmarks import load_benchmarks
+from diag.launches.benchmarks import KIND
 from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling
 from diag.model.standing import Standing, is_same, standing
 from diag.store.case import Case
@@ -20,10 +20,9 @@ class ProbeResults:
     standings: Sequence[Standing]  # in the order of the file
 
 
-def probe_results(case: Case, earlier: Sequence[Benchmark] = ()) -> list[ProbeResults]:
-    """Of the sources that hold measurements. Ceilings of the case go before `earlier` ones."""
-    sources = [source.id for source in case.sources if source.kind == "benchmark"]
-    benchmarks = load_benchmarks(case)
+def probe_results(case: Case, benchmarks: Sequence[Benchmark], earlier: Sequence[Benchmark] = ()) -> list[ProbeResults]:
+    """Of the sources that hold measurements. Ceilings of the case's own `benchmarks` go before `earlier` ones."""
+    sources = [source.id for source in case.sources if source.kind == KIND]
     return [
         ProbeResults(
             source_id,

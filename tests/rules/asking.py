@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import profiled_kernels
 from diag.launches.probe_results import probe_results
 from diag.rules import engine, thresholds
@@ -42,7 +43,11 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
             kernels = profiled_kernels(case, source.id)
             return [answer for kernel in kernels for answer in engine.run_on_kernel(rule, kernel, limits)]
         if isinstance(rule, engine.BenchmarkRule):
-            return [answer for each in probe_results(case) for answer in engine.run_on_results(rule, each, limits)]
+            return [
+                answer
+                for each in probe_results(case, load_benchmarks(case))
+                for answer in engine.run_on_results(rule, each, limits)
+            ]
         assert isinstance(rule, engine.TraceRule)
         return list(engine.run(rule, Trace(case, source, scope), limits))
 
