@@ -105,7 +105,8 @@ NO_CUDA = (
 
 NOTHING_INSIDE = (
     "nsys ended well, but its report holds nothing that the workload did. Does the work happen in another process "
-    "than the one named, on another machine, or outside of --delay, --duration and --range?"
+    "than the one named, on another machine, or outside of --delay, --duration and --range? A workload that a signal "
+    "kills may take with it what nsys had not yet been told."
 )
 
 
