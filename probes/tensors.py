@@ -15,8 +15,9 @@ from diag.kernels.operator import ELEMENT_BYTES, DType
 from diag.model.ceilings import Arithmetic
 from diag.probes.probe import Checked, Device, Setup, Step
 
-PAST = 4
-"""Caches of the last level that all sets together would fill: nothing of a set is left when its turn comes again."""
+PAST = 16
+"""Caches of the last level that all sets together would fill, so that next to nothing of a set is left when its turn
+comes again. Four are too few, for caches do not throw out what is oldest (probes/calibration/cpu.py)."""
 
 VECTOR = Arithmetic("fp32", "fp32")
 """Of operators that are no products of matrices: whatever they load, they work in FP32."""
