@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from diag.launches.kernel import Place, ProfiledKernel
-from diag.launches.occupancy import Untold, occupancy_of
+from diag.launches.kernel import Place, ProfiledKernel, Untold
+from diag.launches.occupancy import occupancy_of
 from diag.launches.stalls import stalls_of
 from diag.model.roofline import Ladder
 from diag.rules import profiled
@@ -78,7 +78,7 @@ def _row(
         replay=launch.replay,
         passes=launch.passes,
         ranges=[each["name"] for each in ranges],
-        sol=SpeedOfLight(*(profiled.value_of(alone, name) for name in _SPEEDS_OF_LIGHT)),
+        sol=SpeedOfLight(*(alone.known(name) for name in _SPEEDS_OF_LIGHT)),
         bound=roofline.bound if roofline else None,
         roofline=roofline,
         occupancy=_occupancy(alone),
@@ -98,7 +98,7 @@ def _occupancy(kernel: ProfiledKernel) -> LaunchOccupancyRow | None:
         return None
     return LaunchOccupancyRow(
         theoretical_pct=told.theoretical.theoretical_pct,
-        achieved_pct=profiled.value_of(kernel, "achieved_occupancy"),
+        achieved_pct=kernel.known("achieved_occupancy"),
         limits=asdict(told.theoretical.limits),
         limiters=told.theoretical.limiters,
         waves=told.waves,

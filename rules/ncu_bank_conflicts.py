@@ -36,7 +36,7 @@ def bank_conflicts(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         yield Clear(kernel_subject(kernel))
         return
     ways = wavefronts / max(wavefronts - excess, 1)
-    of_the_stage = min(profiled.value_of(kernel, "shared_part_of_l1_data") or 1.0, 1.0)
+    of_the_stage = min(kernel.known("shared_part_of_l1_data") or 1.0, 1.0)
     stage = ("l1_data_throughput",)
     bound = cost(kernel, part * of_the_stage, limits["limit"], units_at=stage, wait="shared_wait")
     yield profiled.finding(

@@ -149,7 +149,7 @@ _STEPS = {
 
 def _beyond(kernel: ProfiledKernel, bound: str) -> float | None:
     """Bytes read beyond a bound of what must be; None where the bound is not known."""
-    at_most = profiled.value_of(kernel, bound)
+    at_most = kernel.known(bound)
     return None if at_most is None else max(kernel.value("dram_read") - at_most, 0.0)
 
 
@@ -162,13 +162,13 @@ def _parts(known: Mapping[str, float], moved: float) -> Iterator[Evidence]:
 def _confidence(kernel: ProfiledKernel, why: str, n_bytes: float) -> Confidence:
     if why == "again":
         return "high"
-    stored = profiled.value_of(kernel, "l2_written")
+    stored = kernel.known("l2_written")
     return "medium" if stored is not None and stored < n_bytes else "low"
 
 
 def _unbounded(kernel: ProfiledKernel) -> str:
     """What is missing: without the memory within reach nothing bounds what the kernel can read."""
-    if profiled.value_of(kernel, _BOUNDS["again"]) is None:
+    if kernel.known(_BOUNDS["again"]) is None:
         return _REACH_UNKNOWN
     asked = kernel.quantity(_BOUNDS["along"])
     return asked.because if isinstance(asked, Missing) else _REACH_UNKNOWN
@@ -188,12 +188,12 @@ def _footprint(kernel: ProfiledKernel) -> _Footprint | None:
 
     Memory of the host or of another GPU is counted in neither.
     """
-    if profiled.value_of(kernel, "host_bytes") or profiled.value_of(kernel, "peer_bytes"):
+    if kernel.known("host_bytes") or kernel.known("peer_bytes"):
         return None
     bounds: list[tuple[str, Confidence]] = [("accessible_memory", "high")]
     if kernel.launch.cache_control != "none":
         bounds.append(("cold_footprint", "high" if kernel.launch.cache_control == "all" else "medium"))
-    known = [(value, name, confidence) for name, confidence in bounds if (value := profiled.value_of(kernel, name))]
+    known = [(value, name, confidence) for name, confidence in bounds if (value := kernel.known(name))]
     if not known:
         return None
     at_most_bytes, name, confidence = min(known)

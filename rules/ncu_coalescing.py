@@ -87,7 +87,7 @@ def _total(instructions: Sequence[Instruction], metric: str) -> float:
 
 
 def _counted(kernel: ProfiledKernel) -> _Counts | None:
-    sectors, ideal = profiled.value_of(kernel, "global_sectors"), profiled.value_of(kernel, "ideal_global_sectors")
+    sectors, ideal = kernel.known("global_sectors"), kernel.known("ideal_global_sectors")
     if sectors is None or ideal is None:
         return None
     counts = (SECTORS, IDEAL, REQUESTS, LANES, WIDTH, KIND)
@@ -149,11 +149,7 @@ _PER_INSTRUCTION = (
 def _from_tables(kernel: ProfiledKernel, limits: Limits) -> Answer:
     """What bytes per sector, or sectors per request and the mean width, can tell without counts per instruction."""
     kinds = [kind for kind in ("load", "store") if not is_none_there(kernel, f"{kind}_sectors_per_request")]
-    excess = {
-        kind: 1 - used
-        for kind in kinds
-        if (used := profiled.value_of(kernel, f"{kind}_bytes_used_at_most")) is not None
-    }
+    excess = {kind: 1 - used for kind in kinds if (used := kernel.known(f"{kind}_bytes_used_at_most")) is not None}
     part = max(excess.values(), default=0.0) * _part_of_loads_and_stores(kernel)
     if excess and part >= limits["excess"]:
         worst = max(excess, key=lambda kind: excess[kind])
@@ -173,13 +169,13 @@ _NEEDS = ("global_sectors", "ideal_global_sectors")
 
 def _part_of_loads_and_stores(kernel: ProfiledKernel) -> float:
     """Of all sectors that L1 caches handle; 1 where they were not counted."""
-    sectors = profiled.value_of(kernel, "local_and_global_sectors")
+    sectors = kernel.known("local_and_global_sectors")
     return sectors / max(sectors_through_l1(kernel, sectors), 1) if sectors else 1.0
 
 
 def _is_well_used(kernel: ProfiledKernel, kind: str, limits: Limits) -> bool:
     """Whether active lanes fill their sectors; more bytes than a sector has mean that lanes share some."""
-    used = profiled.value_of(kernel, f"{kind}_bytes_used")
+    used = kernel.known(f"{kind}_bytes_used")
     return used is not None and 1 - limits["excess"] <= used <= 1
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from diag.launches.kernel import ProfiledKernel
-from diag.launches.occupancy import LaunchOccupancy, Untold, occupancy_of
+from diag.launches.kernel import ProfiledKernel, Untold
+from diag.launches.occupancy import LaunchOccupancy, occupancy_of
 from diag.model import units
 from diag.model.hardware import WARP_THREADS
 from diag.model.occupancy import tail_loss
@@ -163,7 +163,7 @@ def _room(kernel: ProfiledKernel, loss: Loss) -> float:
     """What work that stays the same leaves of the time."""
     if not loss.saves_instructions:
         return profiled.headroom(kernel)
-    return 1 - min((profiled.value_of(kernel, "memory_throughput") or 0.0) / 100, 1.0)
+    return 1 - min((kernel.known("memory_throughput") or 0.0) / 100, 1.0)
 
 
 def _sizes(kernel: ProfiledKernel, told: LaunchOccupancy | Untold) -> Iterator[Evidence]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diag.launches.kernel import ProfiledKernel
-from diag.launches.occupancy import LaunchOccupancy, Untold, occupancy_of
+from diag.launches.kernel import ProfiledKernel, Untold
+from diag.launches.occupancy import LaunchOccupancy, occupancy_of
 from diag.model import units
 from diag.model.quantities import Missing
 from diag.rules import occupancy_remedies, profiled

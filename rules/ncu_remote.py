@@ -72,8 +72,8 @@ _UNKNOWN_LINK = "the link between {name} and its host is not known, so that its 
 
 def _cost(kernel: ProfiledKernel, part: float) -> Cost:
     """What lies on the link or, if that is more, what warps wait for; never what the busiest unit needs anyway."""
-    busiest = max(profiled.value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
-    waiting = profiled.value_of(kernel, "l1_wait")
+    busiest = max(kernel.known(name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
+    waiting = kernel.known("l1_wait")
     if waiting is None or max(part, waiting) >= 1 - busiest:
         return Cost(1 - busiest, f"its busiest unit needs {units.share(busiest)} of the time for the same work")
     return Cost(max(part, waiting), f"warps wait for memory during {units.share(waiting)} of their time")

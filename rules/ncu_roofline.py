@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from diag.launches.counters import UNITS, WORK
-from diag.launches.kernel import ProfiledKernel
-from diag.launches.roofline import Untold, roofline_of
+from diag.launches.kernel import ProfiledKernel, Untold
+from diag.launches.roofline import roofline_of
 from diag.model import units
 from diag.model.ceilings import Origin
 from diag.model.roofline import Bound, Position, Rate, Roofline

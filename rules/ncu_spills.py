@@ -51,7 +51,7 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
         counterfactual=f"Were all of it in registers, at most {units.share(bound.fraction)} of its time: "
         f"{bound.because}.",
         fraction=bound.fraction,
-        confidence="medium" if profiled.value_of(kernel, "l1_fill") is None else "high",
+        confidence="medium" if kernel.known("l1_fill") is None else "high",
         evidence=[
             *(profiled.evidence(kernel, name) for name in _NEEDS),
             Evidence("local part", part, "share", "local sectors / max(local + global sectors, bytes from L2 / 32)"),
@@ -65,7 +65,7 @@ def spills(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
 
 
 def _use(kernel: ProfiledKernel) -> LocalUse:
-    marked = profiled.value_of(kernel, "spill_instructions")
+    marked = kernel.known("spill_instructions")
     if marked is not None:
         return "spills" if marked else "arrays"
     ran = instructions(kernel.case, kernel.launch.id, ("inst_executed",))

@@ -37,7 +37,7 @@ def idle_tensor_cores(kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer
     if gpu.has_tensor_cores is None:
         yield CannotTell(kernel_subject(kernel), "whether this device has tensor cores is not known")
         return
-    fp16 = profiled.value_of(kernel, "fp16_pipe")
+    fp16 = kernel.known("fp16_pipe")
     pipe = "fp16_pipe" if fp16 is not None and fp16 > kernel.value("fma_pipe") else "fma_pipe"
     busy, tensor = kernel.value(pipe), kernel.value("tensor_pipe")
     if not gpu.has_tensor_cores or busy < 100 * limits["busy"] or tensor >= 100 * limits["idle"]:

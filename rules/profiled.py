@@ -40,7 +40,7 @@ def recoverable_ns(kernel: ProfiledKernel, fraction: float) -> int | None:
 
 def busiest(kernel: ProfiledKernel) -> float:
     """How much of its peak the busier side of the device reaches, as a share; 0 where neither is known."""
-    return max(value_of(kernel, name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
+    return max(kernel.known(name) or 0.0 for name in ("sm_throughput", "memory_throughput")) / 100
 
 
 def headroom(kernel: ProfiledKernel) -> float:
@@ -88,7 +88,7 @@ def finding(
 
 def clocks(kernel: ProfiledKernel) -> Clocks:
     """Under which its launch was measured: rates of a run at other clocks are others."""
-    return Clocks(value_of(kernel, "sm_clock"), value_of(kernel, "memory_clock"), kernel.launch.is_clock_locked)
+    return Clocks(kernel.known("sm_clock"), kernel.known("memory_clock"), kernel.launch.is_clock_locked)
 
 
 def _weaker(one: Confidence, other: Confidence) -> Confidence:
@@ -108,21 +108,15 @@ def evidence(kernel: ProfiledKernel, name: str, label: str | None = None) -> Evi
 _WHOLE = ("ns", "bytes", "count")
 
 
-def value_of(kernel: ProfiledKernel, name: str) -> float | None:
-    """A quantity that a rule can do without."""
-    found = kernel.quantity(name)
-    return found.value if isinstance(found, Measured) else None
-
-
 def sm_count(kernel: ProfiledKernel) -> int | None:
     """As the report says, else as the device is known for."""
-    counted = value_of(kernel, "device_sms")
+    counted = kernel.known("device_sms")
     return kernel.launch.gpu.sm_count if counted is None else int(counted)
 
 
 def known(kernel: ProfiledKernel, *names: str) -> list[Evidence]:
     """Evidence of those quantities that have a value."""
-    return [evidence(kernel, name) for name in names if value_of(kernel, name) is not None]
+    return [evidence(kernel, name) for name in names if kernel.known(name) is not None]
 
 
 def metrics_sql(kernel: ProfiledKernel, measured: Measured) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from diag.launches.kernel import ProfiledKernel
-from diag.launches.roofline import Untold, roofline_of
+from diag.launches.kernel import ProfiledKernel, Untold
+from diag.launches.roofline import roofline_of
 from diag.model.ceilings import Ceiling
 from diag.model.roofline import Ladder, Position
 from diag.rules import profiled

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
 from diag.model.quantities import Missing
-from diag.rules import profiled
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def sectors_through_l1(kernel: ProfiledKernel, counted: float) -> float:
 
     Copies of the tensor memory accelerator and textures are no loads and stores, and may be nearly all of the traffic.
     """
-    return max(counted, (profiled.value_of(kernel, "l1_fill") or 0.0) / SECTOR_BYTES)
+    return max(counted, (kernel.known("l1_fill") or 0.0) / SECTOR_BYTES)
 
 
 SECTOR_BYTES = 32
@@ -43,10 +42,8 @@ def cost(kernel: ProfiledKernel, part: float, limit: float, *, units_at: Sequenc
     work of the units or into warps that wait for it; the traffic cannot cost more than its part of the larger of the
     two. Where one of them was not collected, nothing caps it.
     """
-    busy = max(
-        (value / 100 for name in units_at if (value := profiled.value_of(kernel, name)) is not None), default=None
-    )
-    waiting = profiled.value_of(kernel, wait)
+    busy = max((value / 100 for name in units_at if (value := kernel.known(name)) is not None), default=None)
+    waiting = kernel.known(wait)
     if busy is not None and busy >= limit:
         return Cost(part, f"the unit that carries it is at {units.share(busy)} of its peak and sets the pace")
     if busy is None or waiting is None:
@@ -60,7 +57,7 @@ def cost_beside_instructions(
 ) -> Cost:
     """The same for traffic behind the L1 caches: whatever becomes of it, the SMs execute the same instructions."""
     bound = cost(kernel, part, limit, units_at=units_at, wait=wait)
-    busy = min((profiled.value_of(kernel, "sm_throughput") or 0.0) / 100, 1.0)
+    busy = min((kernel.known("sm_throughput") or 0.0) / 100, 1.0)
     if bound.fraction <= 1 - busy:
         return bound
     return Cost(1 - busy, f"the SMs are at {units.share(busy)} of their peak with instructions that stay the same")

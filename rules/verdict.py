@@ -96,7 +96,7 @@ def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> Profiled
 def _weight(kernel: ProfiledKernel) -> str:
     """Its share of the time, and of the peak of its busier side where that was measured."""
     sides = {"the SMs'": "sm_throughput", "the memory system's": "memory_throughput"}
-    found = [(profiled.value_of(kernel, name), side) for side, name in sides.items()]
+    found = [(kernel.known(name), side) for side, name in sides.items()]
     reached, side = max(((pct, side) for pct, side in found if pct is not None), default=(None, ""))
     at = "" if reached is None else f", at {reached:.1f} % of {side} peak"
     return (

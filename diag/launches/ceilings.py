@@ -8,7 +8,7 @@ from diag.model import units
 from diag.model.ceilings import Arithmetic, Ceiling, Level
 from diag.model.datasheets import datasheet_peaks
 from diag.model.measured import at_clocks, best_rate
-from diag.model.quantities import Measured, Missing
+from diag.model.quantities import Missing
 from diag.model.throughput import derived_peaks, dram_peak, on_chip_peak
 
 
@@ -31,7 +31,7 @@ def measured(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:
     if counted.arithmetic is None and counted.level != "dram":
         return None
     best = best_rate(kernel.measured, arithmetic=counted.arithmetic, level=counted.level)
-    return at_clocks(best, sm_clock_hz=_clock(kernel, "sm_clock"), memory_clock_hz=_clock(kernel, "memory_clock"))
+    return at_clocks(best, sm_clock_hz=kernel.known("sm_clock"), memory_clock_hz=kernel.known("memory_clock"))
 
 
 def reported(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:
@@ -47,8 +47,8 @@ def reported(kernel: ProfiledKernel, counted: Counted) -> Ceiling | None:
         source=f"the report of Nsight Compute, launch {kernel.launch.number}",
         arithmetic=counted.arithmetic,
         level=counted.level,
-        sm_clock_hz=_clock(kernel, "sm_clock"),
-        memory_clock_hz=_clock(kernel, "memory_clock"),
+        sm_clock_hz=kernel.known("sm_clock"),
+        memory_clock_hz=kernel.known("memory_clock"),
         sm_count=kernel.launch.gpu.sm_count,
     )
 
@@ -64,7 +64,7 @@ def printed(kernel: ProfiledKernel, arithmetic: Arithmetic | None, level: Level 
 
 def _derived(kernel: ProfiledKernel, arithmetic: Arithmetic | None, level: Level | None) -> Ceiling | None:
     """What follows from the units of an SM at the clock of the launch. Nobody says what an L2 cache sustains."""
-    gpu, clock_hz = kernel.launch.gpu, _clock(kernel, "sm_clock")
+    gpu, clock_hz = kernel.launch.gpu, kernel.known("sm_clock")
     if level == "dram":
         return dram_peak(gpu)
     if clock_hz is None or level == "l2":
@@ -92,8 +92,3 @@ def _issue(kernel: ProfiledKernel, clock_hz: float) -> Ceiling | None:
 
 
 _VOLTA = (7, 0)
-
-
-def _clock(kernel: ProfiledKernel, name: str) -> float | None:
-    found = kernel.quantity(name)
-    return found.value if isinstance(found, Measured) else None

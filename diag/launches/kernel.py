@@ -97,6 +97,18 @@ class ProfiledKernel:
             raise LookupError(f"{name}: {found.because}")
         return found.value
 
+    def known(self, name: str) -> float | None:
+        """A quantity that whoever asks can do without."""
+        found = self.quantity(name)
+        return None if isinstance(found, Missing) else found.value
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Why something of a kernel is not known."""
+
+    because: str
+
 
 def configuration(grid: Size | None, block: Size | None) -> str:
     """

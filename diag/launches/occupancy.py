@@ -7,18 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from diag.launches.kernel import ProfiledKernel
+from diag.launches.kernel import ProfiledKernel, Untold
 from diag.launches.launch import Launch
 from diag.model.hardware import SmLimits
 from diag.model.occupancy import Block, Occupancy, theoretical_occupancy
 from diag.model.quantities import Missing
-
-
-@dataclass(frozen=True)
-class Untold:
-    """Why the occupancy of a launch is not known."""
-
-    because: str
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from diag.launches.ceilings import ceiling_of, measured, printed, reported
 from diag.launches.counters import INSTRUCTIONS, LEVELS, UNITS, WORK, Counted
-from diag.launches.kernel import ProfiledKernel
+from diag.launches.kernel import ProfiledKernel, Untold
 from diag.model.ceilings import Ceiling
 from diag.model.quantities import Measured, Missing, together
 from diag.model.roofline import LEAST_PER_S, Limit, Rate, Roofline
@@ -19,19 +18,12 @@ MOST_PER_S = 1e30
 """A damaged file may claim any number."""
 
 
-@dataclass(frozen=True)
-class Untold:
-    """Why a kernel has no roofline."""
-
-    because: str
-
-
 def roofline_of(kernel: ProfiledKernel) -> Roofline | Untold:
     """What the launch that speaks for the kernel did, with the ceilings at its own conditions."""
     traffic = [rate for counters in LEVELS.values() if (rate := _level(kernel, counters)) is not None]
     counted = {name: _counters(kernel, sets) for name, sets in WORK.items()}
     every = [each for counters in counted.values() for each in counters]
-    done = [each for each in every if (_value(kernel, each.rate) or 0) >= LEAST_PER_S]
+    done = [each for each in every if (kernel.known(each.rate) or 0) >= LEAST_PER_S]
     work = [rate for each in done if (rate := _rate(kernel, each)) is not None]
     instructions = _rate(kernel, INSTRUCTIONS)
     is_counted = any(counted.values()) or instructions is not None
@@ -96,13 +88,8 @@ def _printed(kernel: ProfiledKernel, traffic: Sequence[Rate], work: Sequence[Rat
 
 def _units(kernel: ProfiledKernel) -> Iterator[Limit]:
     for quantity, (name, side) in UNITS.items():
-        if (percent := _value(kernel, quantity)) is not None and 0 <= percent <= MOST_PER_S:
+        if (percent := kernel.known(quantity)) is not None and 0 <= percent <= MOST_PER_S:
             yield Limit(name, side, percent / 100)
-
-
-def _value(kernel: ProfiledKernel, name: str) -> float | None:
-    found = kernel.quantity(name)
-    return found.value if isinstance(found, Measured) else None
 
 
 _SIMPLEST = (*WORK["FP32"][0], *WORK["FP64"][0])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.launches.kernel import profiled_kernels
-from diag.launches.occupancy import LaunchOccupancy, Untold, occupancy_of
+from diag.launches.kernel import Untold, profiled_kernels
+from diag.launches.occupancy import LaunchOccupancy, occupancy_of
 from diag.rules.analysis import analyse
 from tests.builders.ncu_report import NcuReport
 

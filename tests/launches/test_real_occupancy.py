@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.launches.kernel import ProfiledKernel, profiled_kernels
-from diag.launches.occupancy import LaunchOccupancy, Untold, occupancy_of
+from diag.launches.kernel import ProfiledKernel, Untold, profiled_kernels
+from diag.launches.occupancy import LaunchOccupancy, occupancy_of
 from diag.model.ceilings import arithmetic
 from diag.model.occupancy import Block, allocated_registers, allocated_shared_bytes, theoretical_occupancy
 from diag.model.throughput import derived_peaks

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from diag.launches.kernel import profiled_kernels
-from diag.launches.roofline import Untold, roofline_of
+from diag.launches.kernel import Untold, profiled_kernels
+from diag.launches.roofline import roofline_of
 from diag.model.roofline import Roofline
 from tests.builders.imported import imported
 from tests.builders.ncu_report import A100, NcuReport

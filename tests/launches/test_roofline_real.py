@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.launches.kernel import ProfiledKernel, profiled_kernels
-from diag.launches.roofline import Untold, roofline_of
+from diag.launches.kernel import ProfiledKernel, Untold, profiled_kernels
+from diag.launches.roofline import roofline_of
 from diag.model.roofline import Ladder, Roofline
 
 REPORTS = Path(os.environ.get("DIAG_REAL_REPORTS", "/nonexistent")) / "ncu"
