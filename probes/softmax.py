@@ -7,6 +7,7 @@ from typing import Any
 from diag.kernels.operator import ELEMENT_BYTES, Count
 from diag.probes.implementations import OnCpu, kernels, variants_of
 from diag.probes.probe import Checked, Probe, Setup, Workload
+from diag.probes.row_shapes import ROWS
 
 FLOPS_PER_ELEMENT = 5
 """Maximum, difference, exponential, sum and quotient, each counted once."""
@@ -72,18 +73,7 @@ PROBE = Probe(
     idea="softmax over the rows of a matrix",
     bound="memory bandwidth",
     dtypes={"cpu": ("fp32",), "cuda": ("fp32", "fp16", "bf16")},
-    shapes={
-        "cpu": {
-            "tiny": {"rows": 256, "columns": 512},
-            "small": {"rows": 4096, "columns": 1024},
-            "full": {"rows": 16384, "columns": 1024},
-        },
-        "cuda": {
-            "tiny": {"rows": 256, "columns": 512},
-            "small": {"rows": 32768, "columns": 2048},
-            "full": {"rows": 65536, "columns": 4096},
-        },
-    },
+    shapes=ROWS,
     variants=variants_of("softmax", ON_CPU),
     needs_bytes=needs_bytes,
     make=make,

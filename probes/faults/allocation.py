@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
+from diag.probes.faults import clock
 from diag.probes.faults.fault import Fault, Setting
 
 
@@ -14,16 +13,15 @@ class Allocation:
         self.n_bytes = setting.draw.randrange(64, 256) << 20
 
     def spend(self, budget_ns: int) -> int:
-        start_ns = now_ns = time.perf_counter_ns()
-        while now_ns < start_ns + budget_ns:
-            buffer = torch.empty(self.n_bytes, dtype=torch.uint8, device="cuda")
-            del buffer
-            torch.cuda.empty_cache()
-            now_ns = time.perf_counter_ns()
-        return now_ns - start_ns if budget_ns else 0
+        return clock.repeated_ns(self._allocate, budget_ns)
 
     def close(self) -> int:
         return 0
+
+    def _allocate(self) -> None:
+        buffer = torch.empty(self.n_bytes, dtype=torch.uint8, device="cuda")
+        del buffer
+        torch.cuda.empty_cache()
 
 
 FAULT = Fault(

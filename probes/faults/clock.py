@@ -17,6 +17,15 @@ def elapsed_ns(work: Callable[[], object]) -> int:
     return time.perf_counter_ns() - start_ns
 
 
+def repeated_ns(work: Callable[[], object], budget_ns: int) -> int:
+    """Repeats a piece of work for about so long; for how long it was, 0 where the budget is 0."""
+    start_ns = now_ns = time.perf_counter_ns()
+    while now_ns < start_ns + budget_ns:
+        work()
+        now_ns = time.perf_counter_ns()
+    return now_ns - start_ns if budget_ns else 0
+
+
 def usual_ns(work: Callable[[], object], repeats: int = 5) -> int:
     """Median of several runs, after one that warms up; at least 1."""
     work()

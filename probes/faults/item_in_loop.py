@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
+from diag.probes.faults import clock
 from diag.probes.faults.fault import Fault, Setting
 
 
@@ -14,11 +13,7 @@ class ItemInLoop:
         self.loss = torch.ones((), device="cuda")
 
     def spend(self, budget_ns: int) -> int:
-        start_ns = now_ns = time.perf_counter_ns()
-        while now_ns < start_ns + budget_ns:
-            self.loss.item()
-            now_ns = time.perf_counter_ns()
-        return now_ns - start_ns if budget_ns else 0
+        return clock.repeated_ns(self.loss.item, budget_ns)
 
     def close(self) -> int:
         return 0

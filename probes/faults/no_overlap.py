@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import torch
 
-from diag.probes.faults.clock import StreamClock, usual_gpu_ns
+from diag.probes.faults.device_work import DeviceWork
 from diag.probes.faults.fault import Fault, Setting
 
 PIECE = 1 << 20
 """Elements of one copy: 4 MiB in FP32."""
 
 
-class NoOverlap:
+class NoOverlap(DeviceWork):
     def __init__(self, setting: Setting) -> None:
         self.host = torch.randn(PIECE).pin_memory()
         self.target = torch.empty(PIECE, device="cuda")
         self.copies = torch.cuda.Stream()
-        self.once_ns = usual_gpu_ns(self._copy_in_turn)
-        self.clock = StreamClock()
+        super().__init__()
 
-    def spend(self, budget_ns: int) -> int:
-        for _ in range(round(budget_ns / self.once_ns)):
-            self.clock.time(self._copy_in_turn)
-        return 0
-
-    def close(self) -> int:
-        return self.clock.total_ns()
-
-    def _copy_in_turn(self) -> None:
+    def piece(self) -> None:
         computing = torch.cuda.current_stream()
         self.copies.wait_stream(computing)
         with torch.cuda.stream(self.copies):

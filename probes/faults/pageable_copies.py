@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import torch
 
-from diag.probes.faults.clock import StreamClock, usual_gpu_ns
+from diag.probes.faults.device_work import DeviceWork
 from diag.probes.faults.fault import Fault, Setting
 
 PIECE = 1 << 19
 """Elements of one copy: 2 MiB in FP32, beyond the 64 KB that the driver copies aside."""
 
 
-class PageableCopies:
+class PageableCopies(DeviceWork):
     def __init__(self, setting: Setting) -> None:
         self.host = torch.randn(PIECE)
         self.target = torch.empty(PIECE, device="cuda")
-        self.once_ns = usual_gpu_ns(self._copy)
-        self.clock = StreamClock()
+        super().__init__()
 
-    def spend(self, budget_ns: int) -> int:
-        for _ in range(round(budget_ns / self.once_ns)):
-            self.clock.time(self._copy)
-        return 0
-
-    def close(self) -> int:
-        return self.clock.total_ns()
-
-    def _copy(self) -> None:
+    def piece(self) -> None:
         self.target.copy_(self.host)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
-from diag.probes.faults.clock import StreamClock
+from diag.probes.faults.clock import StreamClock, repeated_ns
 from diag.probes.faults.fault import Fault, Setting
 
 PIECE = 1 << 14
@@ -20,15 +18,14 @@ class SyncEveryStep:
 
     def spend(self, budget_ns: int) -> int:
         """The host's time in these turns; what the device works in them is taken off at the end."""
-        start_ns = now_ns = time.perf_counter_ns()
-        while now_ns < start_ns + budget_ns:
-            self.working.time(lambda: self.values.add_(1))
-            torch.cuda.synchronize()
-            now_ns = time.perf_counter_ns()
-        return now_ns - start_ns if budget_ns else 0
+        return repeated_ns(self._turn, budget_ns)
 
     def close(self) -> int:
         return -self.working.total_ns()
+
+    def _turn(self) -> None:
+        self.working.time(lambda: self.values.add_(1))
+        torch.cuda.synchronize()
 
 
 FAULT = Fault(

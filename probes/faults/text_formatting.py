@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from diag.probes.faults import clock
 from diag.probes.faults.fault import Fault, Setting
 
 ROWS_PER_TURN = 1_000
@@ -15,11 +14,7 @@ class Formatter:
         self.values = [setting.draw.uniform(-1e3, 1e3) for _ in range(ROWS_PER_TURN)]
 
     def spend(self, budget_ns: int) -> int:
-        start_ns = now_ns = time.perf_counter_ns()
-        while now_ns < start_ns + budget_ns:
-            "\n".join(map(repr, self.values))
-            now_ns = time.perf_counter_ns()
-        return now_ns - start_ns if budget_ns else 0
+        return clock.repeated_ns(lambda: "\n".join(map(repr, self.values)), budget_ns)
 
     def close(self) -> int:
         return 0
