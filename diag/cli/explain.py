@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import UsageError
@@ -58,7 +59,7 @@ def explain(
         parse_window(window)
     if (window is not None or range_name is not None) and not inputs:
         raise UsageError("--window and --range are parts of an input. Name it: diag explain WHAT INPUT --window ...")
-    options = AnalysisOptions(window, range_name)
+    options = AnalysisOptions(window, range_name, ceilings=chosen(None) if inputs else ())
     known = rules()
     if what is None:
         text = explanation.list_of_rules(list(known.values()), width=width())

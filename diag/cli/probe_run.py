@@ -155,7 +155,7 @@ def _report_on(file: Path, options: AnalysisOptions, status: StatusLine) -> Repo
     from diag.ingest.importer import ImportOptions
     from diag.rules.stored import report_of
 
-    with opened([file], ImportOptions(use_cache=False), status) as case:
+    with opened([file], ImportOptions(), status) as case:
         return report_of(case, options)
 
 

@@ -58,9 +58,12 @@ def test_measured_ceilings_are_those_of_this_machine(diag: Command, tmp_path: Pa
 
     ceilings = BenchmarkFile(machine=replace(machine_of("cpu"), n_units=1)).write(tmp_path / "ceilings.json")
     said = diag("probe", "run", "reduce", *TINY, "--ceilings", ceilings, "--format", "json").is_quiet_success()
-    rows = json.loads(said)["measurements"]
+    document = json.loads(said)
+    rows = document["measurements"]
     assert {(row["nearest"], row["roof_origin"]) for row in rows} == {("DRAM", "measured")}
     assert all(row["roof_share"] == pytest.approx(row["bytes_per_s"] / 100e9) for row in rows)
+    for finding in document["findings"]:
+        assert finding["title"] in diag("explain", finding["id"]).is_quiet_success()
 
 
 @needs_torch
