@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diag.ingest import benchmark
-from tests.builders.benchmark import BenchmarkFile
+from tests.builders.benchmark import BenchmarkFile, bandwidth
 from tests.cli.conftest import Command
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -58,12 +58,22 @@ def test_measured_ceilings_are_those_of_this_machine(diag: Command, tmp_path: Pa
 
     ceilings = BenchmarkFile(machine=replace(machine_of("cpu"), n_units=1)).write(tmp_path / "ceilings.json")
     said = diag("probe", "run", "reduce", *TINY, "--ceilings", ceilings, "--format", "json").is_quiet_success()
-    document = json.loads(said)
-    rows = document["measurements"]
+    rows = json.loads(said)["measurements"]
     assert {(row["nearest"], row["roof_origin"]) for row in rows} == {("DRAM", "measured")}
     assert all(row["roof_share"] == pytest.approx(row["bytes_per_s"] / 100e9) for row in rows)
-    for finding in document["findings"]:
-        assert finding["title"] in diag("explain", finding["id"]).is_quiet_success()
+
+
+@needs_torch
+def test_what_a_run_found_can_be_explained(diag: Command, tmp_path: Path) -> None:
+    """Every memory is faster than this one: the run is above its roof, whatever else the machine does."""
+    from diag.probes.machine import machine_of
+
+    here = replace(machine_of("cpu"), n_units=1)
+    ceilings = BenchmarkFile(machine=here, ceilings=(bandwidth(1e3),)).write(tmp_path / "ceilings.json")
+    said = diag("probe", "run", "reduce", *TINY, "--ceilings", ceilings, "--format", "json").is_quiet_success()
+    (first, *_) = json.loads(said)["findings"]
+    assert first["rule"] == "probe.above_roof"
+    assert first["title"].partition(":")[0] in diag("explain", first["id"]).is_quiet_success()
 
 
 @needs_torch
