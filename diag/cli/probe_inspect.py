@@ -10,6 +10,7 @@ import typer
 
 from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import NothingToTell, UsageError
+from diag.model.near import did_you_mean, near
 
 if TYPE_CHECKING:  # they load PyTorch
     from diag.kernels.operator import DType, Operator, Variant
@@ -71,7 +72,8 @@ def inspect(
 
 def _known(given: str, kind: str, among: Collection[str]) -> str:
     if given not in among:
-        raise UsageError(f"There is no {kind} {given!r}. There is: {', '.join(among)}.")
+        hint = did_you_mean(near(given, among))
+        raise UsageError(f"There is no {kind} {given!r}.{hint} There is: {', '.join(among)}.")
     return given
 
 
