@@ -17,11 +17,11 @@ from diag.store.case import Case
 MOST_BYTES = 64 << 20
 """Of a file: a calibration has fifty ceilings, a run of all probes a hundred measurements."""
 
-_MARK = f'"{SCHEMA}"'.encode()
+_MARK = b'"diag.benchmark/'
 
 
 def looks_like_benchmark(head: bytes) -> bool:
-    """The schema is the first key that `encoded` writes, but anyone may write it anywhere."""
+    """Of any version, be it one that `load` refuses. `encoded` writes the schema first, others may not."""
     return head.lstrip()[:1] == b"{" and _MARK in head
 
 

@@ -87,7 +87,7 @@ def _notes(report: Report, shown: int, is_compared: bool) -> Iterator[str]:
         yield "Roofs were measured here (diag calibrate)."
     if origins - {"measured"}:
         yield "* by the datasheet: nobody reached that. Measure this machine with: diag calibrate"
-    if not origins and rows:
+    if not origins and any(row.flops or row.bytes for row in rows):
         yield "No roof is known: measure those of this machine with: diag calibrate"
     if any(row.is_disturbed for row in rows):
         yield "~ other programs had cores of this machine: measure again when nothing else runs."
