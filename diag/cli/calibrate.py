@@ -51,7 +51,7 @@ def calibrate(
     from diag.render.calibration import render_calibration
 
     if output is not None:
-        calibrations.check_target(output)
+        calibrations.check_target(output, "ceilings")
     with StatusLine() as status:
         status("loading PyTorch")
         from diag.probes.calibration import calibrate as calibration

@@ -88,7 +88,7 @@ def run(
     sizes, kind = parsed_shape(shape) if shape is not None else {}, parsed_dtype(dtype) if dtype is not None else None
     options = AnalysisOptions(ceilings=chosen(ceilings))
     if output is not None:
-        check_target(output)
+        check_target(output, "measurements")
     where = machine.device_of(device.value)
     wish = Wish(where, scale.value, kind, variant, sizes)
     runs = runs_of(probes, wish, machine.cache_bytes(where), note)

@@ -166,6 +166,8 @@ def run(
         torch=TorchOptions(delay, duration or BRIEFLY_S, _steps(steps) if steps else None, stacks=not no_stacks),
     )
     wishes = Wishes(is_deep=deep, measures_overhead=not no_overhead, keep=keep, output=output)
+    if report_to is not None and not report_to.absolute().parent.is_dir():
+        raise UsageError(f"--report {report_to}: there is no folder {report_to.parent}. Make it, or choose another.")
     if status := run_and_tell(plan, profiler, wishes, Telling(output_format, fail_on, top, report_to)):
         raise typer.Exit(status)
 

@@ -8,9 +8,10 @@ import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from diag.errors import InputError, StorageError, UsageError
-from diag.ingest.benchmark import encoded, load, looks_like_benchmark
+from diag.ingest.benchmark import encoded, load
 from diag.model.benchmark import Benchmark, Machine
 
 _SUFFIX = ".benchmark.json"
@@ -55,22 +56,28 @@ def kept(unreadable: Callable[[InputError], None]) -> list[Benchmark]:
     return found
 
 
-def check_target(target: Path) -> None:
-    """Raises UsageError where a copy must not be written: only another benchmark is ever replaced."""
+Kind = Literal["ceilings", "measurements"]
+"""What a benchmark is about: a calibration has ceilings, and a launch latency beside them."""
+
+
+def check_target(target: Path, kind: Kind) -> None:
+    """Raises UsageError where a file must not be written: only another benchmark of the same kind is ever replaced."""
     if target.is_dir():
         raise UsageError(f"-o {target} is a folder. Name a file in it, for example: -o {target / 'ceilings.json'}")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"-o {target}: there is no folder {target.parent}. Make it first, or choose another name.")
-    if os.path.lexists(target) and not _may_be_replaced(target):
-        raise UsageError(f"-o {target} exists and is no benchmark of diag. Remove it first, or choose another name.")
+    if os.path.lexists(target) and not _may_be_replaced(target, kind):
+        raise UsageError(f"-o {target} exists and holds no {kind} of diag. Remove it first, or choose another name.")
 
 
-def _may_be_replaced(file: Path) -> bool:
+def _may_be_replaced(file: Path, kind: Kind) -> bool:
     try:
-        with file.open("rb") as opened:
-            return file.is_file() and looks_like_benchmark(opened.read(4096))
-    except OSError:
+        if not file.is_file():
+            return False
+        held = load(file)
+    except (OSError, InputError):
         return False
+    return kind == ("ceilings" if held.ceilings else "measurements")
 
 
 def write(benchmark: Benchmark, target: Path) -> None:

@@ -96,8 +96,10 @@ class Benchmark:
     @property
     def is_possible(self) -> bool:
         """Whether all its figures are such as there can be: rates and times above 0 and finite, numbers of things."""
-        return all(LEAST <= figure <= MOST for figure in self._figures()) and all(
-            0 <= number <= MOST_COUNTED for number in self._counts() if number is not None
+        return (
+            all(LEAST <= figure <= MOST for figure in self._figures())
+            and all(0 <= number <= MOST_COUNTED for number in self._counts() if number is not None)
+            and all(0 <= error <= MOST for error in self._errors() if error is not None)
         )
 
     def _figures(self) -> Iterator[float]:
@@ -107,6 +109,12 @@ class Benchmark:
         for one in self.measurements:
             yield from (one.median_ns, one.p5_ns, one.p95_ns)
             yield from (ns for ns in (one.end_to_end_ns, one.baseline_ns) if ns is not None)
+
+    def _errors(self) -> Iterator[float | None]:
+        for each in self.ceilings:
+            yield each.ceiling.error_share
+        for one in self.measurements:
+            yield from (one.max_rel_error, one.tolerance)
 
     def _counts(self) -> Iterator[int | None]:
         yield self.machine.n_units

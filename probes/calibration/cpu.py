@@ -60,6 +60,8 @@ def calibrated(plan: Plan, progress: Progress) -> Benchmark:
         f"{units.count(n_threads, 'thread')}, clock governor {host.governor()}, torch {torch.__version__}, "
         f"{units.share(shared)} of the calls left out, for other programs had a core"
     )
+    if n_spoiled := sum(each.is_spoiled for each in results):
+        conditions += f"; they never left {n_spoiled} of {len(results)} ceilings alone: measure again when nothing runs"
     return Benchmark(
         machine=Machine("cpu", host.cpu_name(), n_threads, host=platform.node() or None),
         ceilings=[measured_ceiling(each, conditions) for each in results],

@@ -68,6 +68,11 @@ class Sampled:
         return [visit for visit in self.visits if not visit.is_shared] or self.visits
 
     @property
+    def is_spoiled(self) -> bool:
+        """Whether other programs were at every visit, so that the machine can do more than was seen."""
+        return all(visit.is_shared for visit in self.visits)
+
+    @property
     def best(self) -> Visit:
         return min(self.alone, key=lambda visit: median(visit.times_ns))
 

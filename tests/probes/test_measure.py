@@ -70,6 +70,21 @@ def test_steps_that_others_disturb_are_left_out(monkeypatch: pytest.MonkeyPatch)
     assert times.n_disturbed == pytest.approx(len(times.device_ns), abs=1)
 
 
+def test_where_most_are_disturbed_the_others_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = cycle([0, 0, *[1_000_000_000] * 6])  # of four steps, three wait for a second
+    total = 0
+
+    def waited_ns() -> int:
+        nonlocal total
+        total += next(waits)
+        return total
+
+    monkeypatch.setattr(measure, "waited_ns", waited_ns)
+    times = FakeClock(cycle([100.0])).times(cycle([lambda: None]), Plan(0.001, 0.01), "disturbed")
+    assert len(times.device_ns) < times.n_disturbed
+    assert times.are_disturbed
+
+
 def test_where_all_are_disturbed_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
     ever_more = iter(range(0, 10**15, 10**9))
     monkeypatch.setattr(measure, "waited_ns", lambda: next(ever_more))
