@@ -1,8 +1,7 @@
-"""Kernels run in Triton's interpreter where there is no GPU, which must be chosen before any kernel is decorated."""
+"""Where kernels run: on a GPU, or without one in Triton's interpreter (tests/conftest.py chooses it)."""
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 
 import pytest
@@ -11,9 +10,6 @@ if find_spec("torch") is None or find_spec("triton") is None:
     pytest.skip("torch and triton are not installed (pip install 'gpu-diag[probes]')", allow_module_level=True)
 
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -14,9 +13,6 @@ if find_spec("torch") is None or find_spec("triton") is None:
     pytest.skip("torch and triton are not installed (pip install 'gpu-diag[probes]')", allow_module_level=True)
 
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # before a kernel is decorated
 
 from diag.kernels.compilation import BuildSource, Job, compile_all
 from diag.kernels.correctness import error_of, tolerance
