@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import sqrt
-from sys import float_info
 from typing import Any
 
 import torch
 
 from diag.kernels.correctness import error_of, tolerance
 from diag.kernels.operator import ELEMENT_BYTES, DType
+from diag.model.benchmark import MOST
 from diag.model.ceilings import Arithmetic
 from diag.probes.probe import Checked, Device, Setup, Step
 
@@ -68,11 +68,11 @@ def checked(
     """A result against its reference: of `accumulated` summed terms, after `depth` such sums one upon the other.
 
     Their errors add up like a random walk. `scale` as in `error_of`. Where one is no number and the other is, the
-    error is the largest that a file can hold.
+    error is the largest that a benchmark may hold.
     """
     found = error_of(result, reference, scale)
     allowed = tolerance(setup.dtype, accumulated) * sqrt(depth)
-    return Checked(min(found.absolute, float_info.max), min(found.relative, float_info.max), allowed)
+    return Checked(min(found.absolute, MOST), min(found.relative, MOST), allowed)
 
 
 def product(device: Device, dtype: DType) -> Arithmetic:

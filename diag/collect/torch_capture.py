@@ -63,7 +63,7 @@ def record(python: PythonCommand, folder: Path, options: TorchOptions) -> Captur
     end_orphans()
     told = _told(trace)
     file = trace if trace.exists() and told.get("written") else None
-    return Capture(ended, file, "" if file else why_nothing(options, told))
+    return Capture(ended, file, "" if file else why_nothing(options, told, ended.status))
 
 
 def _told(trace: Path) -> Mapping[str, Any]:
@@ -75,10 +75,12 @@ def _told(trace: Path) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def why_nothing(options: TorchOptions, told: Mapping[str, Any]) -> str:
-    """Why there is no trace, and what to do."""
+def why_nothing(options: TorchOptions, told: Mapping[str, Any], status: int = 0) -> str:
+    """Why there is no trace of a program that ended with this status, and what to do."""
     if not told:
         return "The program was killed or left with os._exit, so its trace is lost. Record less: --duration, --steps."
+    if not told["torch"] and status:
+        return f"The program ended with status {status} before it imported torch, so there was nothing to record."
     if not told["torch"]:
         return "The program did not import torch, so there was nothing to record. Use --with nsys."
     if options.steps and told["started"]:

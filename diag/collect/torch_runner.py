@@ -11,6 +11,7 @@ runs in the thread that started it, and in the threads of the backward pass.
 from __future__ import annotations
 
 import _thread
+import importlib.abc
 import importlib.machinery
 import json
 import os
@@ -164,9 +165,30 @@ def run(program: str, arguments: list[str]) -> None:
         sys.argv = [program, *arguments]
         _first_on_path(os.path.dirname(os.path.realpath(program)))
         path = os.path.abspath(program)
+        _execute(compile(_read(path), path, "exec"), path)
+
+
+def _read(path: str) -> bytes:
+    """A script. One that cannot be opened ends the program as it ends Python."""
+    try:
         with open(path, "rb") as file:
-            code = compile(file.read(), path, "exec")
-        _execute(code, path)
+            return file.read()
+    except OSError as error:
+        print(f"{sys.orig_argv[0]}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        sys.exit(2)
+
+
+class Program(importlib.abc.InspectLoader):
+    """Loads code that is compiled already: a module's own loader would write bytecode beside a script."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code
+
+    def get_code(self, fullname: str) -> types.CodeType:  # noqa: ARG002  # one loader has one module
+        return self.code
+
+    def get_source(self, fullname: str) -> None:  # noqa: ARG002
+        return None
 
 
 def _execute(code: types.CodeType, file: str | None = None) -> None:
@@ -176,7 +198,7 @@ def _execute(code: types.CodeType, file: str | None = None) -> None:
         main.__file__ = file
         main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
     sys.modules["__main__"] = main
-    exec(code, main.__dict__)
+    Program(code).exec_module(main)
 
 
 def _first_on_path(folder: str) -> None:
@@ -185,11 +207,15 @@ def _first_on_path(folder: str) -> None:
     sys.path[0] = folder
 
 
+_NOT_ITS_OWN = (__file__, "<frozen runpy>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+"""Files of the frames between Python's start and the program's first line."""
+
+
 def _without_runner(hook: Callable[..., object]) -> Callable[..., None]:
     """An excepthook that shows a traceback as if the program had been run by itself."""
 
     def shown(kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None) -> None:
-        while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        while traceback is not None and traceback.tb_frame.f_code.co_filename in _NOT_ITS_OWN:
             traceback = traceback.tb_next
         hook(kind, error.with_traceback(traceback), traceback)
 

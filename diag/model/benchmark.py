@@ -16,7 +16,7 @@ SCHEMA = "diag.benchmark/1"
 MachineKind = Literal["cpu", "cuda"]
 
 LEAST, MOST = 1e-3, 1e30
-"""Of rates per second and times in ns; a file may claim anything."""
+"""Of rates per second and times in ns, and MOST of errors, too; a file may claim anything."""
 
 MOST_COUNTED = 1 << 60
 """Of bytes, operations, repeats and units."""
@@ -114,7 +114,7 @@ class Benchmark:
         for each in self.ceilings:
             yield each.ceiling.error_share
         for one in self.measurements:
-            yield from (one.max_rel_error, one.tolerance)
+            yield from (one.max_abs_error, one.max_rel_error, one.tolerance)
 
     def _counts(self) -> Iterator[int | None]:
         yield self.machine.n_units

@@ -10,6 +10,9 @@ from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.measurement_rows import MeasurementRow
 from diag.rules.report import Report
 
+TOO_LARGE = 100
+"""Of errors as multiples of what is allowed: by how much more does not matter, and a result of NaN has no error."""
+
 
 def measurements(report: Report, top: int) -> Table:
     """Each probe under the roofs of its machine, in the order in which they ran."""
@@ -75,7 +78,8 @@ def _error(row: MeasurementRow) -> str:
         return NOT_CAPTURED
     if row.tolerance == 0:
         return "exact" if row.max_rel_error == 0 else "wrong"
-    return units.share(row.max_rel_error / row.tolerance)
+    of_allowed = row.max_rel_error / row.tolerance
+    return units.share(of_allowed) if of_allowed < TOO_LARGE else "wrong"
 
 
 def _notes(report: Report, shown: int, is_compared: bool) -> Iterator[str]:

@@ -100,6 +100,22 @@ def test_code_on_the_command_line(tmp_path: Path) -> None:
     assert "aten::add" in program.names()
 
 
+def test_a_script_that_is_not_there_ends_as_without(tmp_path: Path) -> None:
+    assert same_as_without(Program(tmp_path, ""), "nothing.py").returncode == 2
+
+
+def test_a_module_that_is_not_there_leaves_no_frame_of_the_runner(tmp_path: Path) -> None:
+    ended = Program(tmp_path, "").recorded("-m", "no_such_module")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == ["ImportError: No module named no_such_module"]
+
+
+def test_a_failure_before_torch_is_no_advice_to_leave_torch(tmp_path: Path) -> None:
+    program = Program(tmp_path, "raise SystemExit(3)")
+    assert program.recorded().returncode == 3
+    assert why_nothing(ALL, program.told(), 3).startswith("The program ended with status 3 before it imported torch")
+
+
 def test_what_raises_ends_with_its_own_traceback_and_leaves_a_trace(tmp_path: Path) -> None:
     program = Program(tmp_path, HEAD + "def fail():\n    torch.ones(2) + 1\n    raise ValueError('boom')\nfail()\n")
     recorded = same_as_without(program)

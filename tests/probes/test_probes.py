@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from diag.model.benchmark import Benchmark
 from diag.probes import copy, decode_step, gemm, reduce, softmax, training_step, vector_add
 from diag.probes.catalogue import PROBES
 from diag.probes.probe import Probe
 from diag.probes.tensors import n_sets
+from tests.builders.benchmark import CPU, streaming
 from tests.probes.conftest import CACHE_BYTES, tiny
 
 COMPILED = "compiled"
@@ -59,6 +61,8 @@ def test_a_wrong_result_is_found() -> None:
     wrong[3] = float("nan")
     found = checked(setup, wrong, right.double(), 1)
     assert found.max_rel_error > found.tolerance
+    kept = streaming(0.9, max_abs_error=found.max_abs_error, max_rel_error=found.max_rel_error)
+    assert Benchmark(CPU, measurements=[kept]).is_possible  # else a report would refuse the file that holds the fault
 
 
 def test_counts_are_those_of_the_definition() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diag.model.benchmark import Machine
+from diag.model.benchmark import MOST, Machine
 from diag.render.markdown import render_markdown
 from diag.render.text import render_text
 from diag.rules.analysis import analyse
@@ -63,3 +63,10 @@ def test_the_vendor_has_a_column_where_it_was_measured(tmp_path: Path) -> None:
 def test_of_many_some_are_counted(tmp_path: Path) -> None:
     many = BenchmarkFile([streaming(0.9, f"v{i}") for i in range(12)])
     assert "… and 4 more (--top 12)." in render_text(report_on(many, tmp_path), width=120)
+
+
+def test_a_result_of_nan_is_wrong_and_no_number(tmp_path: Path) -> None:
+    wrong = streaming(0.9, max_abs_error=MOST, max_rel_error=MOST)
+    text = render_text(report_on(BenchmarkFile([wrong]), tmp_path), width=120)
+    assert "computes something wrong" in text
+    assert "  wrong  " in text
