@@ -91,44 +91,27 @@ def shape_of(q: Any, k: Any, v: Any, *, largest_head_dim: int = HEAD_DIMS[1]) ->
     return AttentionShape(batch, q_heads, kv_heads, q_len, kv_len, head_dim)
 
 
-def count(
-    *,
-    batch: int,
-    q_heads: int,
-    kv_heads: int,
-    q_len: int,
-    kv_len: int,
-    head_dim: int,
-    dtype: DType,
-    causal: bool = False,
-) -> Count:
-    """Of the forward pass: Q, K and V read once, O and the lse written once; no score leaves the chip."""
-    shape = AttentionShape(batch, q_heads, kv_heads, q_len, kv_len, head_dim)
+def count(*, dtype: DType, causal: bool = False, **sizes: int) -> Count:
+    """Of the forward pass: Q, K and V read once, O and the lse written once; no score leaves the chip.
+
+    `sizes`: those of AttentionShape.
+    """
+    shape = AttentionShape(**sizes)
     size = ELEMENT_BYTES[dtype]
     return Count(
-        flops=4 * shape.pairs(causal) * head_dim,
+        flops=4 * shape.pairs(causal) * shape.head_dim,
         read_bytes=(shape.query_elements + 2 * shape.key_elements) * size,
         written_bytes=shape.query_elements * size + shape.lse_bytes,
         formula="4 pairs D FLOP; Q, K, V, O once, 4 bytes of lse a query",
     )
 
 
-def count_backward(
-    *,
-    batch: int,
-    q_heads: int,
-    kv_heads: int,
-    q_len: int,
-    kv_len: int,
-    head_dim: int,
-    dtype: DType,
-    causal: bool = False,
-) -> Count:
+def count_backward(*, dtype: DType, causal: bool = False, **sizes: int) -> Count:
     """Of the backward pass: five products a pair, S, dP, dV, dK and dQ; nothing between them leaves the chip."""
-    shape = AttentionShape(batch, q_heads, kv_heads, q_len, kv_len, head_dim)
+    shape = AttentionShape(**sizes)
     size = ELEMENT_BYTES[dtype]
     return Count(
-        flops=10 * shape.pairs(causal) * head_dim,
+        flops=10 * shape.pairs(causal) * shape.head_dim,
         read_bytes=(3 * shape.query_elements + 2 * shape.key_elements) * size + shape.lse_bytes,
         written_bytes=(shape.query_elements + 2 * shape.key_elements) * size,
         formula="10 pairs D FLOP; Q, K, V, O, dO, dQ, dK, dV once, 4 bytes of lse a query",

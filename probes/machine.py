@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from importlib.util import find_spec
 
 from diag.errors import OutOfMemory, ToolMissing
@@ -46,9 +45,9 @@ def machine_of(device: Device) -> Machine:
         from diag.probes.calibration import cuda
 
         return cuda.machine_of(torch.cuda.get_device_properties(0))
-    from diag.probes.calibration import cpu, host
+    from diag.probes.calibration import cpu
 
-    return Machine("cpu", host.cpu_name(), cpu.threads(), host=platform.node() or None)
+    return cpu.machine_of()
 
 
 def cache_bytes(device: Device) -> int:
@@ -68,10 +67,9 @@ def conditions(device: Device) -> str:
 
     if device == "cuda":
         return f"torch {torch.__version__}, CUDA {torch.version.cuda}, clocks as they came"
-    from diag.probes.calibration import cpu, host
+    from diag.probes.calibration import cpu
 
-    threads = units.count(cpu.threads(), "thread")
-    return f"{threads}, clock governor {host.governor()}, torch {torch.__version__}"
+    return cpu.state()
 
 
 def check_memory(what: str, needs_bytes: int, device: Device) -> None:

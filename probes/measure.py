@@ -15,15 +15,14 @@ from itertools import cycle
 from statistics import median
 from typing import Any, Protocol
 
-from diag.probes.calibration.host import waited_ns
+from diag.probes.calibration import host
+from diag.probes.calibration.sampling import percentile
 from diag.probes.nvtx_ranges import nvtx_range
 from diag.probes.probe import Device, Scale, Step
 
 STEADY = 0.05
 """Two groups of steps whose medians differ by less show no trend."""
 GROUP = 5
-DISTURBED = 0.01
-"""Of a step's time, that its threads may have waited for a core."""
 HEAD_START_CYCLES = 400_000
 """About 0.2 ms: several times what enqueueing a kernel takes."""
 
@@ -60,12 +59,7 @@ class Times:
         return median(self.device_ns)
 
     def percentile_ns(self, share: float) -> float:
-        """The nearest that was measured.
-
-        >>> Times([30.0, 10.0, 20.0]).percentile_ns(0.95)
-        30.0
-        """
-        return sorted(self.device_ns)[round(share * (len(self.device_ns) - 1))]
+        return percentile(self.device_ns, share)
 
 
 class Clock(Protocol):
@@ -80,9 +74,7 @@ class CpuClock:
     """Counts nanoseconds by the monotonic clock."""
 
     def once_ns(self, step: Step) -> float:
-        begun = time.perf_counter_ns()
-        step()
-        return time.perf_counter_ns() - begun
+        return host.once_ns(step)
 
     def times(self, steps: Iterator[Step], plan: Plan, name: str) -> Times:
         """Where next to all steps were disturbed, all of them count; where most were, the others had it no better."""
@@ -93,11 +85,10 @@ class CpuClock:
             enough = plan.seconds * (1 if len(left_alone) >= FEWEST else PATIENCE)
             if len(every) >= FEWEST and time.monotonic() - begun >= enough:
                 break
-            waited = waited_ns()
             with nvtx_range(name):
-                took = self.once_ns(next(steps))
+                took, was_alone = host.timed(lambda: self.once_ns(next(steps)))
             every.append(took)
-            if waited_ns() - waited <= DISTURBED * took:
+            if was_alone:
                 left_alone.append(took)
         n_disturbed = len(every) - len(left_alone)
         if len(left_alone) < FEWEST:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from diag.cli.choices import DeviceChoice, TextOrJson
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import ToolMissing
-
-
-class CalibrationFormat(enum.StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
-class DeviceChoice(enum.StrEnum):
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
 
 
 def calibrate(
@@ -30,8 +19,8 @@ def calibrate(
     ] = DeviceChoice.AUTO,
     quick: Annotated[bool, typer.Option("--quick", help="In 8 s instead of 20, with a larger error.")] = False,
     output_format: Annotated[
-        CalibrationFormat, typer.Option("--format", "-f", help="How to write it; JSON is what is stored.")
-    ] = CalibrationFormat.TEXT,
+        TextOrJson, typer.Option("--format", "-f", help="How to write it; JSON is what is stored.")
+    ] = TextOrJson.TEXT,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a copy to FILE, for another machine.")
     ] = None,
@@ -61,7 +50,7 @@ def calibrate(
     stored = calibrations.keep(found)
     if output is not None:
         calibrations.write(found, output)
-    if output_format is CalibrationFormat.JSON:
+    if output_format is TextOrJson.JSON:
         write(encoded(found).decode())
         return
     write(render_calibration(found, width=width(), color=color()))

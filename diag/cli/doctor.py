@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from diag.cli.choices import TextOrJson
 from diag.cli.terminal import color, width, write
 from diag.errors import InputError
-
-
-class DoctorFormat(enum.StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 def doctor(
@@ -29,8 +24,8 @@ def doctor(
         bool, typer.Option("--quick", help="Without recording a program with nsys, which takes some seconds.")
     ] = False,
     output_format: Annotated[
-        DoctorFormat, typer.Option("--format", "-f", help="How to write what was found.")
-    ] = DoctorFormat.TEXT,
+        TextOrJson, typer.Option("--format", "-f", help="How to write what was found.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Say what this machine can read and record, with which tools, and what to do about what it cannot.
 
@@ -50,7 +45,7 @@ def doctor(
         checks = list(
             examine(sys.stdout, is_terminal=sys.stdout.isatty(), width=width(), color=color(), is_quick=quick)
         )
-    if output_format is DoctorFormat.JSON:
+    if output_format is TextOrJson.JSON:
         write(render_checks_as_json(checks))
     else:
         write(render_checks(checks, width=width(), color=color()))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import NothingToTell, UsageError
 from diag.model.near import did_you_mean, near
@@ -16,11 +16,6 @@ if TYPE_CHECKING:  # they load PyTorch
     from diag.kernels.operator import DType, Operator, Variant
 
 ALL = "all"
-
-
-class InspectFormat(enum.StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 def inspect(
@@ -33,8 +28,8 @@ def inspect(
     ] = None,
     dtype: Annotated[str, typer.Option(help="Type of the inputs.")] = "fp16",
     output_format: Annotated[
-        InspectFormat, typer.Option("--format", "-f", help="How to write what was found.")
-    ] = InspectFormat.TEXT,
+        TextOrJson, typer.Option("--format", "-f", help="How to write what was found.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Compile an operator's kernels and say what their machine code tells, with no GPU.
 
@@ -64,7 +59,7 @@ def inspect(
     if not any(each.kernels for each in found.variants):
         refused = [refused for each in found.variants for refused in each.not_compiled]
         raise NothingToTell(f"The compiler takes none of these kernels. {refused[0].because if refused else ''}")
-    if output_format is InspectFormat.JSON:
+    if output_format is TextOrJson.JSON:
         write(render_inspection_as_json(found))
     else:
         write(render_inspection(found, width=width(), color=color()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.choices import DeviceChoice, TextOrJson
 from diag.cli.opening import opened
 from diag.cli.signals import ENDING
 from diag.cli.terminal import StatusLine, braille, color, note, width, write
@@ -26,21 +27,10 @@ MOST_ROWS = 200
 """Of the table: whoever ran a probe wants to see it."""
 
 
-class DeviceChoice(enum.StrEnum):
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
 class ScaleChoice(enum.StrEnum):
     TINY = "tiny"
     SMALL = "small"
     FULL = "full"
-
-
-class Format(enum.StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 def run(
@@ -66,7 +56,9 @@ def run(
         str | None,
         typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
+    output_format: Annotated[
+        TextOrJson, typer.Option("--format", "-f", help="How to write the report.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Measure reference workloads, and show how near each comes to the ceilings of this machine.
 
@@ -159,12 +151,12 @@ def _report_on(file: Path, options: AnalysisOptions, status: StatusLine) -> Repo
         return report_of(case, options)
 
 
-def _rendered(result: Report, traced: Mapping[str, Report], output_format: Format, with_report: bool) -> str:
+def _rendered(result: Report, traced: Mapping[str, Report], output_format: TextOrJson, with_report: bool) -> str:
     from diag.render.json_report import document, plain, render_json
     from diag.render.probe_traces import render_traces
     from diag.render.text import render_text
 
-    if output_format is Format.JSON:
+    if output_format is TextOrJson.JSON:
         if not with_report:
             return render_json(result)
         whole = {

@@ -51,19 +51,26 @@ def threads() -> int:
     return min(int(torch.get_num_threads()), len(os.sched_getaffinity(0)))
 
 
+def machine_of() -> Machine:
+    """This CPU, as ceilings and what is held against them know it."""
+    return Machine("cpu", host.cpu_name(), threads(), host=platform.node() or None)
+
+
+def state() -> str:
+    """For people: what of the machine's state the times depend on."""
+    return f"{units.count(threads(), 'thread')}, clock governor {host.governor()}, torch {torch.__version__}"
+
+
 def calibrated(plan: Plan, progress: Progress) -> Benchmark:
-    n_threads = threads()
+    machine = machine_of()
     latency = Trial(_thousand_calls(), CALLS, f"{CALLS} calls of neg_ on one element")
-    *results, last = sampled([*trials(host.caches(), n_threads), latency], HostClock(), plan, progress)
+    *results, last = sampled([*trials(host.caches(), machine.n_units), latency], HostClock(), plan, progress)
     shared = sum(each.disturbed for each in results) / sum(each.disturbed + each.repeats for each in results)
-    conditions = (
-        f"{units.count(n_threads, 'thread')}, clock governor {host.governor()}, torch {torch.__version__}, "
-        f"{units.share(shared)} of the calls left out, for other programs had a core"
-    )
+    conditions = f"{state()}, {units.share(shared)} of the calls left out, for other programs had a core"
     if n_spoiled := sum(each.is_spoiled for each in results):
         conditions += f"; they never left {n_spoiled} of {len(results)} ceilings alone: measure again when nothing runs"
     return Benchmark(
-        machine=Machine("cpu", host.cpu_name(), n_threads, host=platform.node() or None),
+        machine=machine,
         ceilings=[measured_ceiling(each, conditions) for each in results],
         measurements=[launch_latency("eager operator", last, conditions)],
         diag_version=__version__,

@@ -9,6 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from diag.model.ceilings import Arithmetic, Level, usual_accumulator
 from diag.probes.calibration import cuda_kernels
 from diag.probes.calibration.clocks import Clocks
 from diag.probes.calibration.results import CALLS, Progress, launch_latency, measured_ceiling
-from diag.probes.calibration.sampling import Plan, Sampled, Trial, Visit, median, sampled
+from diag.probes.calibration.sampling import Plan, Sampled, Trial, Visit, sampled
 
 FLOAT_BYTES = 4
 BLOCK = 4096

@@ -104,6 +104,24 @@ def waited_ns(threads: Path = _THREADS) -> int:
     return total
 
 
+DISTURBED = 0.01
+"""Of a call's time, that its threads may have waited for a core."""
+
+
+def timed(clocked: Callable[[], float]) -> tuple[float, bool]:
+    """What a call that times itself took, in ns, and whether other programs left our threads their cores meanwhile."""
+    waited = waited_ns()
+    took = clocked()
+    return took, waited_ns() - waited <= DISTURBED * took
+
+
+def once_ns(run: Callable[[], object]) -> float:
+    """From a call until its return, by the monotonic clock."""
+    begun = time.perf_counter_ns()
+    run()
+    return time.perf_counter_ns() - begun
+
+
 class HostClock:
     """Times calls by the monotonic clock, and leaves out those during which another program had one of our cores."""
 
@@ -118,11 +136,9 @@ class HostClock:
         while (spent := time.monotonic() - started) < seconds or (
             len(left_alone) < self.WANTED and spent < 2 * seconds
         ):
-            waited, begun = waited_ns(), time.perf_counter_ns()
-            run()
-            took = time.perf_counter_ns() - begun
+            took, was_alone = timed(lambda: once_ns(run))
             every.append(took)
-            if waited_ns() - waited <= took / 100:
+            if was_alone:
                 left_alone.append(took)
         if len(left_alone) < self.FEWEST:
             return Visit(every, is_shared=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from statistics import median
 
 from diag.model import units
 from diag.model.benchmark import MeasuredCeiling, Measurement
 from diag.model.ceilings import Ceiling
-from diag.probes.calibration.sampling import Sampled, median
+from diag.probes.calibration.sampling import Sampled, percentile
 
 Progress = Callable[[str], None]
 
@@ -37,24 +38,15 @@ def measured_ceiling(sampled: Sampled, conditions: str, sm_count: int | None = N
 
 def launch_latency(variant: str, calls: Sampled, conditions: str, end_to_end_ns: float | None = None) -> Measurement:
     """Of one of the calls that a trial makes: `work` is how many."""
-    times = sorted(ns / calls.trial.work for ns in calls.best.times_ns)
+    times = [ns / calls.trial.work for ns in calls.best.times_ns]
     return Measurement(
         probe="launch_latency",
         variant=variant,
         shape=calls.trial.formula,
         repeats=calls.repeats,
         median_ns=median(times),
-        p5_ns=_percentile(times, 0.05),
-        p95_ns=_percentile(times, 0.95),
+        p5_ns=percentile(times, 0.05),
+        p95_ns=percentile(times, 0.95),
         conditions=conditions,
         end_to_end_ns=end_to_end_ns,
     )
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The nearest that was measured.
-
-    >>> _percentile([1.0, 2.0, 3.0, 4.0], 0.95)
-    4.0
-    """
-    return ordered[round(share * (len(ordered) - 1))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
+from statistics import median
 from typing import Protocol
 
 from diag.model.ceilings import Arithmetic, Level
@@ -109,13 +110,13 @@ def sampled(
     return [Sampled(trial, of_trial) for trial, of_trial in zip(trials, visits, strict=True)]
 
 
-def median(times: Sequence[float]) -> float:
+def percentile(times: Sequence[float], share: float) -> float:
+    """The nearest that was measured.
+
+    >>> percentile([4.0, 1.0, 3.0, 2.0], 0.95)
+    4.0
     """
-    >>> median([3, 1, 2]), median([4, 1, 2, 3])
-    (2, 2.5)
-    """
-    ordered, half = sorted(times), len(times) // 2
-    return ordered[half] if len(times) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return sorted(times)[round(share * (len(times) - 1))]
 
 
 def median_interval(times: Sequence[float]) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import pytest
 
 from diag.errors import OutOfMemory, ToolMissing, UsageError
 from diag.probes import decode_step, machine, measure
+from diag.probes.calibration import host
 from diag.probes.catalogue import PROBES, named
 from diag.probes.measure import CpuClock, CudaClock, Plan, Times, is_steady, timed, warm_up
 from diag.probes.measured import measured, measurements
@@ -63,7 +64,7 @@ def test_steps_that_others_disturb_are_left_out(monkeypatch: pytest.MonkeyPatch)
         total += next(waits)
         return total
 
-    monkeypatch.setattr(measure, "waited_ns", waited_ns)
+    monkeypatch.setattr(host, "waited_ns", waited_ns)
     took = cycle([100.0, 900.0])
     times = FakeClock(took).times(cycle([lambda: None]), Plan(0.001, 0.01), "disturbed")
     assert set(times.device_ns) == {100.0}
@@ -79,7 +80,7 @@ def test_where_most_are_disturbed_the_others_say_little(monkeypatch: pytest.Monk
         total += next(waits)
         return total
 
-    monkeypatch.setattr(measure, "waited_ns", waited_ns)
+    monkeypatch.setattr(host, "waited_ns", waited_ns)
     times = FakeClock(cycle([100.0])).times(cycle([lambda: None]), Plan(0.001, 0.01), "disturbed")
     assert len(times.device_ns) < times.n_disturbed
     assert times.are_disturbed
@@ -87,7 +88,7 @@ def test_where_most_are_disturbed_the_others_say_little(monkeypatch: pytest.Monk
 
 def test_where_all_are_disturbed_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
     ever_more = iter(range(0, 10**15, 10**9))
-    monkeypatch.setattr(measure, "waited_ns", lambda: next(ever_more))
+    monkeypatch.setattr(host, "waited_ns", lambda: next(ever_more))
     times = FakeClock(cycle([100.0])).times(cycle([lambda: None]), Plan(0.001, 0.001), "disturbed")
     assert len(times.device_ns) >= measure.FEWEST
     assert times.are_disturbed

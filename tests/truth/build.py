@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -17,12 +17,25 @@ DOSES = (0.12, 0.2, 0.3, 0.4, 0.5)
 """From just above the highest threshold of the rules on, a tenth."""
 
 
+Made = Callable[..., Trial]
+"""Of a fault's name, a dose and a seed, and whether the run is sick."""
+
+
 def timelines(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
+    return _in_pairs(timeline, synthetic.FAULTS, seed, doses)
+
+
+def kernel_profiles(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
+    return _in_pairs(kernel_profile, profiles.FAULTS, seed, doses)
+
+
+def _in_pairs(made: Made, faults: Iterable[str], seed: int, doses: Sequence[float]) -> Iterator[Trial]:
+    """Each fault in each dose, sick and healthy from the same draw."""
     draw = Random(seed)
-    for name in synthetic.FAULTS:
+    for name in faults:
         for dose in doses:
             of_run = draw.randrange(1 << 31)
-            yield from (timeline(name, dose, of_run, is_sick=is_sick) for is_sick in (True, False))
+            yield from (made(name, dose, of_run, is_sick=is_sick) for is_sick in (True, False))
 
 
 def timeline(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
@@ -41,14 +54,6 @@ def timeline(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
     return Trial(
         name, "synthetic", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(sorted(accused))
     )
-
-
-def kernel_profiles(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
-    draw = Random(seed)
-    for name in profiles.FAULTS:
-        for dose in doses:
-            of_run = draw.randrange(1 << 31)
-            yield from (kernel_profile(name, dose, of_run, is_sick=is_sick) for is_sick in (True, False))
 
 
 def kernel_profile(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
