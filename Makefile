@@ -34,7 +34,7 @@ demo: $(CORE) ## Install diag in .venv and report on a trace that comes with it
 
 demo-live: $(CORE) $(PROBES) ## Install PyTorch too, measure this CPU and its probes, and diagnose a slow program
 	@mkdir -p $(BUILD)
-	$(BIN)/diag calibrate --device cpu --quick
+	$(BIN)/diag calibrate --device cpu --quick || echo "The probes do without ceilings."
 	$(BIN)/diag probe run all --device cpu
 	$(BIN)/python examples/slow_loader.py $(LIVE_TRACE)
 	$(BIN)/diag report $(LIVE_TRACE)

@@ -30,6 +30,7 @@ class CeilingRow:
     conditions: str
     origin: str
     formula: str
+    is_disturbed: bool  # by other programs, all the time: the machine can do more
 
 
 def ceiling_rows(benchmarks: Sequence[Benchmark]) -> list[CeilingRow]:
@@ -58,6 +59,7 @@ def _of_one(benchmark: Benchmark) -> list[CeilingRow]:
             conditions=each.conditions,
             origin=each.ceiling.origin,
             formula=each.ceiling.formula,
+            is_disturbed=each.is_disturbed,
         )
         for each in benchmark.ceilings
     ]

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from diag.cli.choices import DeviceChoice, TextOrJson
+from diag.cli.signals import ENDING
 from diag.cli.terminal import StatusLine, color, note, width, write
-from diag.errors import ToolMissing
+from diag.errors import NothingToTell, ToolMissing
 
 
 def calibrate(
@@ -39,19 +40,27 @@ def calibrate(
     from diag.ingest.benchmark import encoded
     from diag.render.calibration import render_calibration
 
+    calibrations.check_store()
     if output is not None:
         calibrations.check_target(output, "ceilings")
+    ENDING.kept = "nothing was stored, and an earlier calibration stands as it was"
     with StatusLine() as status:
         status("loading PyTorch")
         from diag.probes.calibration import calibrate as calibration
 
         wanted = calibration.present() if device is DeviceChoice.AUTO else calibration.DEVICES[device.value]
         found = calibration.calibrate(wanted, quick=quick, progress=status)
-    stored = calibrations.keep(found)
     if output is not None:
         calibrations.write(found, output)
     if output_format is TextOrJson.JSON:
         write(encoded(found).decode())
-        return
-    write(render_calibration(found, width=width(), color=color()))
-    note(f"stored in {stored}; rooflines of reports on this device go by it.")
+    else:
+        write(render_calibration(found, width=width(), color=color()))
+    if n_disturbed := sum(each.is_disturbed for each in found.ceilings):
+        raise NothingToTell(
+            f"Nothing is stored: other programs never left {n_disturbed} of {len(found.ceilings)} ceilings alone. "
+            "Calibrate again when they are done."
+        )
+    stored = calibrations.keep(found)
+    if output_format is TextOrJson.TEXT:
+        note(f"stored in {stored}; rooflines of reports on this device go by it.")

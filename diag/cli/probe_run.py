@@ -99,6 +99,8 @@ def _measured(
     from diag.probes.measured import measurements
 
     done: list[Measurement] = []
+    if output is None:
+        ENDING.kept = "nothing is kept of a run without -o FILE"
     try:
         for each in measurements(runs, scale, status, note):
             done.append(each)  # noqa: PERF402  # one by one, so that they are there when the next is interrupted

@@ -11,7 +11,7 @@ from pathlib import Path
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.telling import Telling, tell
-from diag.cli.terminal import StatusLine, note
+from diag.cli.terminal import StatusLine, note, remark
 from diag.collect import nsys_capture, overhead
 from diag.collect.capture import Capture
 from diag.collect.kernel_choice import KernelTime, Selection, select
@@ -53,7 +53,9 @@ def run_and_tell(plan: Plan, profiler: Profiler, wishes: Wishes, telling: Tellin
                 raise
             note(str(error))
             return capture.ended.status
-        if wishes.measures_overhead and capture.ended.status == 0:
+        if capture.ended.status:
+            remark(f"{_how_it_ended(capture.ended.status)}; the report is of what was recorded until then.")
+        elif wishes.measures_overhead:
             _tell_overhead(plan, profiler, capture)
     return capture.ended.status or status
 
@@ -128,6 +130,22 @@ def _tell_overhead(plan: Plan, profiler: Profiler, capture: Capture) -> None:
         return
     note(f"running the workload once more without {profiler}, for its overhead (--no-overhead leaves this out)")
     note(overhead.measured(profiler.value, plan.command, capture.ended))
+
+
+def _how_it_ended(status: int) -> str:
+    """
+    >>> _how_it_ended(3), _how_it_ended(143)
+    ('The program ended with status 3', 'The program was ended by signal 15')
+    """
+    return (
+        f"The program ended with status {status}"
+        if status <= _SIGNALLED
+        else f"The program was ended by signal {status - _SIGNALLED}"
+    )
+
+
+_SIGNALLED = 128
+"""As shells count: 128 + n for signal n."""
 
 
 def _make_folder(folder: Path) -> None:

@@ -42,8 +42,11 @@ class Plan:
 
 def check_command(command: Sequence[str]) -> None:
     """Raises UsageError when there is no such program."""
-    if shutil.which(command[0]) is None:
-        raise UsageError(f"There is no program {command[0]} that could be run. Give its path, or correct PATH.")
+    if shutil.which(command[0]) is not None:
+        return
+    if Path(command[0]).is_file():
+        raise UsageError(f"{command[0]} is not executable. Run it with its interpreter, or: chmod +x {command[0]}")
+    raise UsageError(f"There is no program {command[0]} that could be run. Give its path, or correct PATH.")
 
 
 def profiler_for(command: Sequence[str]) -> Profiler:

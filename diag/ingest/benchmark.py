@@ -31,6 +31,9 @@ def encoded(benchmark: Benchmark) -> bytes:
     return msgspec.json.format(msgspec.json.encode(body), indent=1) + b"\n"
 
 
+_MEASURE_AGAIN = "Measure again: diag calibrate -o FILE, or diag probe run NAME -o FILE"
+
+
 def load(path: Path) -> Benchmark:
     """Raises InputError when the file is too large, no such file, or holds a rate or a time that cannot be."""
     if path.stat().st_size > MOST_BYTES:
@@ -39,9 +42,9 @@ def load(path: Path) -> Benchmark:
         benchmark = msgspec.json.decode(path.read_bytes(), type=Benchmark)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error).rstrip(".")
-        raise InputError(f"{path} is no benchmark of diag ({said}). Write one with: diag calibrate -o FILE") from error
+        raise InputError(f"{path} is no benchmark of diag ({said}). {_MEASURE_AGAIN}") from error
     if not benchmark.is_possible:
-        raise InputError(f"{path} holds figures that nobody can have measured. Measure again with: diag calibrate")
+        raise InputError(f"{path} holds figures that nobody can have measured. {_MEASURE_AGAIN}")
     return benchmark
 
 
@@ -92,6 +95,7 @@ def _ceiling(each: MeasuredCeiling) -> Mapping[str, Any]:
         "origin": ceiling.origin,
         "formula": ceiling.formula,
         "conditions": each.conditions,
+        "is_disturbed": int(each.is_disturbed),
     }
 
 

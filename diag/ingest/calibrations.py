@@ -34,6 +34,14 @@ def file_of(machine: Machine) -> Path:
     return folder() / f"{name}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{_SUFFIX}"
 
 
+def check_store() -> None:
+    """Raises StorageError where nothing can be kept, before anything is measured."""
+    place = folder()
+    existing = next(path for path in (place, *place.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise StorageError(f"Cannot write in {existing}. Set DIAG_CEILINGS to a folder that you may write.")
+
+
 def keep(benchmark: Benchmark) -> Path:
     """In the place of the one before. Raises StorageError."""
     file = file_of(benchmark.machine)

@@ -52,7 +52,7 @@ def _machine(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ceiling(row: Mapping[str, Any]) -> dict[str, Any]:
     ceiling = {**row, "arithmetic": _arithmetic(row), "source": "diag calibrate"}
-    return {**row, "ceiling": ceiling}
+    return {**row, "ceiling": ceiling, "is_disturbed": bool(row["is_disturbed"])}
 
 
 def _measurement(row: Mapping[str, Any]) -> dict[str, Any]:

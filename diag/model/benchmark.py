@@ -42,6 +42,7 @@ class MeasuredCeiling:
     repeats: int
     conditions: str  # for people: threads, governor, clocks held or not, ECC
     working_set_bytes: int | None = None
+    is_disturbed: bool = False  # other programs had cores of its machine all the time: it can do more
 
 
 @dataclass(frozen=True)

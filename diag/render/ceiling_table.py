@@ -33,7 +33,7 @@ def ceiling_table(rows: Sequence[CeilingRow]) -> Table:
         ("at most", "error", "working set", "by", "of"),
         [_row(row, is_alone=len(machines) == 1) for row in rows],
         name_column=4,
-        notes=list(_ridge_points(rows)) if len(machines) == 1 else (),
+        notes=[*_disturbed(rows), *(_ridge_points(rows) if len(machines) == 1 else ())],
     )
 
 
@@ -43,12 +43,17 @@ def _machine(name: str, n_units: int, kind: str) -> str:
 
 def _row(row: CeilingRow, *, is_alone: bool) -> list[str]:
     return [
-        units.quantity(row.per_s, row.unit),
+        units.quantity(row.per_s, row.unit) + ("~" if row.is_disturbed else ""),
         NOT_CAPTURED if row.error_share is None else f"± {units.share(row.error_share)}",
         NOT_CAPTURED if row.working_set_bytes is None else units.size(row.working_set_bytes),
         row.access or _code(row.formula),
         row.name if is_alone else f"{row.name} of {row.machine}",
     ]
+
+
+def _disturbed(rows: Sequence[CeilingRow]) -> Iterator[str]:
+    if any(row.is_disturbed for row in rows):
+        yield "~ other programs had cores of this machine all the time, which can do more."
 
 
 def _code(formula: str) -> str:

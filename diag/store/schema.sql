@@ -561,7 +561,8 @@ CREATE TABLE ceiling (                     -- the most that a machine was seen t
     repeats            INTEGER NOT NULL,
     origin             TEXT NOT NULL,      -- 'measured' | 'datasheet'
     formula            TEXT NOT NULL,
-    conditions         TEXT NOT NULL
+    conditions         TEXT NOT NULL,
+    is_disturbed       INTEGER NOT NULL    -- 1: other programs had cores of the machine all the time: it can do more
 ) STRICT;
 
 CREATE TABLE measurement (                 -- one benchmark figure: a probe in one variant, type and shape

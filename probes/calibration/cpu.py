@@ -67,8 +67,6 @@ def calibrated(plan: Plan, progress: Progress) -> Benchmark:
     *results, last = sampled([*trials(host.caches(), machine.n_units), latency], HostClock(), plan, progress)
     shared = sum(each.disturbed for each in results) / sum(each.disturbed + each.repeats for each in results)
     conditions = f"{state()}, {units.share(shared)} of the calls left out, for other programs had a core"
-    if n_spoiled := sum(each.is_spoiled for each in results):
-        conditions += f"; they never left {n_spoiled} of {len(results)} ceilings alone: measure again when nothing runs"
     return Benchmark(
         machine=machine,
         ceilings=[measured_ceiling(each, conditions) for each in results],

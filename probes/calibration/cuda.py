@@ -118,12 +118,13 @@ STRIDES = (2, 8, 32)
 
 
 def memory_trials(properties: Any) -> Iterator[Trial]:
-    """Half of L2, over and over; and arrays of which L2 holds a small part, once in each call."""
+    """What L1 holds and half of L2, over and over; and arrays of which L2 holds a small part, once in each call."""
     free_bytes, _ = torch.cuda.mem_get_info()
     dram_bytes = min(max(16 * properties.L2_cache_size, 1 << 30), free_bytes // 8)
     blocks = dram_bytes // FLOAT_BYTES // BLOCK
     arrays = [torch.ones(blocks * BLOCK, device="cuda") for _ in range(3)]
     sums = torch.empty(PROGRAMS_PER_SM * properties.multi_processor_count, device="cuda")
+    yield _near(arrays[0], sums, properties.multi_processor_count)
     for name, runs in _accesses(arrays, sums).items():
         in_l2 = max(1, properties.L2_cache_size // 2 // len(runs.arrays) // FLOAT_BYTES // BLOCK)
         rounds = max(1, L2_ROUNDS_BYTES // (in_l2 * BLOCK * FLOAT_BYTES * len(runs.arrays)))
@@ -132,6 +133,22 @@ def memory_trials(properties: Any) -> Iterator[Trial]:
     for stride in STRIDES:
         strided = _Access(cuda_kernels.read, arrays[:1], (sums,), {"stride": stride}, sums.numel())
         yield strided.trial("dram", f"read, stride {stride * FLOAT_BYTES} bytes", blocks // stride, 1)
+
+
+NEAR_PROGRAMS_PER_SM, NEAR_BLOCKS, NEAR_ROUNDS = 2, 2, 1 << 14
+"""64 KiB for each SM: a half of the L1 of 12.0, less of the others."""
+
+
+def _near(array: Any, sums: Any, n_sms: int) -> Trial:
+    programs = NEAR_PROGRAMS_PER_SM * n_sms
+
+    def run() -> None:
+        arguments = (array, sums, NEAR_ROUNDS)
+        cuda_kernels.read_near[(programs,)](*arguments, blocks=NEAR_BLOCKS, block_size=BLOCK, num_warps=8)
+
+    formula = f"{programs} programs x {NEAR_ROUNDS} x {BLOCK} floats x {FLOAT_BYTES} bytes"
+    near_bytes = programs * NEAR_BLOCKS * BLOCK * FLOAT_BYTES
+    return Trial(run, programs * NEAR_ROUNDS * BLOCK * FLOAT_BYTES, formula, None, "l1", "read", near_bytes)
 
 
 class _Access:

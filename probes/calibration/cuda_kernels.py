@@ -1,7 +1,8 @@
 """Triton kernels that keep the memory or the FMA units of a GPU busy, and nothing else.
 
 Memory: each program takes every n-th block of an array, round and round, so that the array's size decides whether it
-comes from L2 or from device memory. Loads pass by L1 (`.cg`), which would otherwise answer in the place of L2.
+comes from L2 or from device memory. Loads pass by L1 (`.cg`), which would otherwise answer in the place of L2; only
+`read_near` asks L1, for little.
 """
 
 from __future__ import annotations
@@ -17,6 +18,16 @@ def read(source, sums, n_blocks, rounds, stride: tl.constexpr, block_size: tl.co
     for block in range(tl.program_id(0), n_blocks * rounds, tl.num_programs(0)):
         at = (block % n_blocks).to(tl.int64) * block_size + tl.arange(0, block_size)
         total += tl.load(source + at * stride, cache_modifier=".cg")
+    tl.store(sums + tl.program_id(0), tl.sum(total))
+
+
+@triton.jit
+def read_near(source, sums, rounds, blocks: tl.constexpr, block_size: tl.constexpr):
+    """Each program reads `blocks` blocks of its own, over and over, which stay in the L1 cache of its SM."""
+    total = tl.zeros((block_size,), tl.float32)
+    first = tl.program_id(0).to(tl.int64) * blocks * block_size
+    for turn in range(rounds):
+        total += tl.load(source + first + turn % blocks * block_size + tl.arange(0, block_size))
     tl.store(sums + tl.program_id(0), tl.sum(total))
 
 

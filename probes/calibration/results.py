@@ -33,7 +33,7 @@ def measured_ceiling(sampled: Sampled, conditions: str, sm_count: int | None = N
         sm_count=sm_count,
         error_share=sampled.error_share,
     )
-    return MeasuredCeiling(ceiling, sampled.repeats, conditions, trial.working_set_bytes)
+    return MeasuredCeiling(ceiling, sampled.repeats, conditions, trial.working_set_bytes, sampled.is_spoiled)
 
 
 def launch_latency(variant: str, calls: Sampled, conditions: str, end_to_end_ns: float | None = None) -> Measurement:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diag.collect import torch_runner
 from diag.collect.target_python import python_command
 from diag.collect.torch_capture import Steps, TorchOptions, torch_command, why_nothing
 from tests import interruptible
@@ -244,3 +247,29 @@ def test_children_that_are_forked_write_no_trace(tmp_path: Path) -> None:
     program = Program(tmp_path, f"{HEAD}{fork}child.start()\nchild.join(60)\nprint(child.exitcode)\n")
     assert program.recorded().stdout == "child\n0\n"
     assert program.told()["written"]
+
+
+def test_a_recording_that_memory_will_not_hold_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,600 are free: it stops when the program has grown by more than 100."""
+    grown = iter([1000, 1050, 1100, 1101])
+    said: list[str] = []
+    stopped = threading.Event()
+    monkeypatch.setattr(torch_runner, "_kibibytes", lambda file, _: 1600 if "meminfo" in file else next(grown))
+    monkeypatch.setattr(torch_runner, "_say", said.append)
+    monkeypatch.setattr(_thread, "interrupt_main", lambda _: stopped.set())
+    before = signal.getsignal(torch_runner._OURS)
+    recorder = torch_runner.Recorder({"trace": "", "delay_s": 0, "duration_s": 0, "steps": None, "stacks": True})
+    recorder.profiler = object()
+    try:
+        recorder._watch_memory()
+        assert stopped.wait(10)
+    finally:
+        signal.signal(torch_runner._OURS, before)
+    assert "--no-stacks" in said[0]
+    assert next(grown, None) is None
+
+
+def test_a_figure_that_proc_does_not_tell_is_none() -> None:
+    assert torch_runner._kibibytes("/proc/self/status", "RssAnon") > 1000
+    assert torch_runner._kibibytes("/proc/self/status", "NoSuch") == 0
+    assert torch_runner._kibibytes("/proc/no/such", "RssAnon") == 0

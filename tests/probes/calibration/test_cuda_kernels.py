@@ -27,6 +27,9 @@ torch.testing.assert_close(sums.sum(), 3 * a[: n_blocks * size].sum())
 kernels.read[(4,)](a, sums, 7, 1, stride=2, block_size=size)
 torch.testing.assert_close(sums.sum(), a[: 2 * 7 * size : 2].sum())
 
+kernels.read_near[(4,)](a, sums, 6, blocks=2, block_size=size)
+torch.testing.assert_close(sums.sum(), 3 * a[: 8 * size].sum())
+
 kernels.copy[(4,)](a, c, n_blocks, 2, block_size=size)
 assert torch.equal(c[: n_blocks * size], a[: n_blocks * size])
 assert not c[n_blocks * size :].any()
@@ -62,6 +65,7 @@ from diag.probes.calibration import cuda_kernels as kernels
 ptr, count, constant = "*fp32", "i32", "constexpr"
 builds = {
     "read": ({"source": ptr, "sums": ptr, "n_blocks": count, "rounds": count}, {"stride": 1, "block_size": 4096}),
+    "read_near": ({"source": ptr, "sums": ptr, "rounds": count}, {"blocks": 2, "block_size": 4096}),
     "fill": ({"target": ptr, "n_blocks": count, "rounds": count}, {"block_size": 4096}),
     "copy": ({"source": ptr, "target": ptr, "n_blocks": count, "rounds": count}, {"block_size": 4096}),
     "triad": ({"a": ptr, "b": ptr, "target": ptr, "n_blocks": count, "rounds": count}, {"block_size": 4096}),
@@ -88,5 +92,7 @@ def test_they_compile_without_a_gpu_and_load_past_l1_in_wide_loads(tmp_path: obj
         loads, past_l1, wide, _ = counts[name]
         assert loads == past_l1 > 0
         assert wide >= loads
+    loads, past_l1, wide, _ = counts["read_near"]
+    assert wide >= loads > past_l1 == 0
     assert counts["fill"][2] > 0
     assert counts["multiply_adds"][3] > 0
