@@ -44,7 +44,7 @@ class MeasurementRow:
     tolerance: float | None  # relative
     formula: str | None  # of FLOPs and bytes
     conditions: str
-    is_disturbed: bool  # other programs had cores of the machine during next to all repeats
+    is_disturbed: bool  # other programs had cores of the machine during most repeats
 
 
 def measurement_rows(results: Sequence[ProbeResults]) -> list[MeasurementRow]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.telling import Format
 from diag.cli.terminal import StatusLine, color, note, width, write
@@ -101,7 +102,7 @@ def compare(
         raise UsageError("--range is empty. Write the name of a range, or a pattern like ProfilerStep#")
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     imports = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
-    options = AnalysisOptions(window, range_name)
+    options = AnalysisOptions(window, range_name, ceilings=chosen(None))
     with StatusLine() as status:
         sides = [_side(path, options, imports, status) for path in (before, after)]
         status("comparing")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from diag.export.axis import Part
     from diag.export.table import Table
     from diag.ingest.input_file import Bounds
+    from diag.rules.analysis import AnalysisOptions
     from diag.store.case import Case
 
 STANDARD_OUTPUT = Path("-")
@@ -103,7 +104,7 @@ def export(
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
     from diag.model import units
-    from diag.rules.analysis import parse_window
+    from diag.rules.analysis import AnalysisOptions, parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:
@@ -141,18 +142,19 @@ def export(
         with_ncu_report=with_ncu_report,
         note=note,
     )
+    analysis = AnalysisOptions(window, ceilings=chosen(None))
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
         if is_picture:
-            _rooflines(case, output, status)
+            _rooflines(case, analysis, output, status)
         elif is_trace:
-            _trace(case, parts, window, output, status)
+            _trace(case, parts, analysis, output, status)
         elif table is not None:
-            made = tables.one_table(case, parts, window, table, as_stored=as_stored)
+            made = tables.one_table(case, parts, analysis, table, as_stored=as_stored)
             _table(made, output, output_format)
         else:
             stale = [f"{name}.{output_format.value}" for name in case.tables]
-            every = tables.all_tables(case, parts, window, as_stored=as_stored)
+            every = tables.all_tables(case, parts, analysis, as_stored=as_stored)
             n_tables = _folder(every, output, stale, output_format, status)
             n_empty = len(tables.empty_tables(case))
     if is_folder:
@@ -196,9 +198,9 @@ def _nsys_sqlite(inputs: Sequence[Path], output: Path, bounds: Bounds, *, force:
         note(f"{report.path} is damaged: {'; '.join(made.losses)}. {output} holds what is whole of it.")
 
 
-def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Path, status: StatusLine) -> None:
+def _trace(case: Case, parts: Mapping[int, Part], options: AnalysisOptions, output: Path, status: StatusLine) -> None:
     from diag.export.perfetto import trace_of
-    from diag.rules.analysis import AnalysisOptions, analyse
+    from diag.rules.analysis import analyse
 
     if not any(source.has_timeline for source in case.sources):
         raise UsageError(
@@ -206,18 +208,17 @@ def _trace(case: Case, parts: Mapping[int, Part], window: str | None, output: Pa
             "--format csv -o FOLDER"
         )
     status("applying rules")
-    findings = analyse(case, AnalysisOptions(window)).findings  # anew, for a stored report has no extents
+    findings = analyse(case, options).findings  # anew, for a stored report has no extents
     status(f"writing {output.name}")
     _text(trace_of(case, parts, findings), output)
 
 
-def _rooflines(case: Case, output: Path, status: StatusLine) -> None:
+def _rooflines(case: Case, options: AnalysisOptions, output: Path, status: StatusLine) -> None:
     from diag.render.roofline_svg import roofline_svg
-    from diag.rules.analysis import AnalysisOptions
     from diag.rules.stored import report_of
 
     status("applying rules")
-    rooflines = report_of(case, AnalysisOptions(ceilings=chosen(None))).rooflines
+    rooflines = report_of(case, options).rooflines
     if not rooflines:
         raise UsageError(
             "No kernel here has a roofline: that takes a profile of Nsight Compute that counts bytes and operations "

@@ -15,7 +15,8 @@ from pathlib import Path
 import diag
 from diag.collect.gpu import gpu_devices
 from diag.doctor.check import Check
-from diag.errors import DiagError
+from diag.errors import DiagError, InputError
+from diag.ingest import calibrations
 from diag.model import units
 from diag.store.cache import Cache
 
@@ -86,6 +87,22 @@ def free_space(name: str, folder: Path) -> Check:
     return Check(STORAGE, name, "ok", said)
 
 
+def ceilings() -> Check:
+    """What `diag calibrate` measured, by which rooflines go."""
+    name = "Measured ceilings"
+    damaged: list[InputError] = []
+    try:
+        found = calibrations.kept(damaged.append)
+    except (OSError, DiagError):
+        found = []
+    if damaged:
+        said = str(damaged[0]).partition(". ")[0]
+        return Check(STORAGE, name, "limited", said, "Measure again: diag calibrate")
+    if not found:
+        return Check(STORAGE, name, "missing", "none: rooflines go by reports and datasheets", "diag calibrate")
+    return Check(STORAGE, name, "ok", f"of {', '.join(each.machine.name for each in found)}")
+
+
 def temporary_folder() -> Check:
     name = "Temporary files"
     try:
@@ -152,6 +169,7 @@ def storage() -> Iterator[Check]:
         found = None
     if found:
         yield free_space("Disk of the cache", found.folder)
+    yield ceilings()
     here = temporary_folder()
     yield here
     if here.state == "ok":

@@ -35,20 +35,20 @@ def _exported(case: Case) -> list[str]:
     return sorted(name for name in case.tables - INTERNAL if not name.startswith("sqlite_"))
 
 
-def all_tables(case: Case, parts: Mapping[int, Part], window: str | None, *, as_stored: bool) -> Iterator[Table]:
+def all_tables(case: Case, parts: Mapping[int, Part], options: AnalysisOptions, *, as_stored: bool) -> Iterator[Table]:
     """Those with rows, then what the rules say of this part of the case."""
     for name in tables_with_rows(case):
         yield table_of(case, name, parts, as_stored=as_stored)
     for name in findings.TABLES:
-        yield one_table(case, parts, window, name)
+        yield one_table(case, parts, options, name)
 
 
 def one_table(
-    case: Case, parts: Mapping[int, Part], window: str | None, name: str, *, as_stored: bool = False
+    case: Case, parts: Mapping[int, Part], options: AnalysisOptions, name: str, *, as_stored: bool = False
 ) -> Table:
-    """A table of the case by its name; `finding` and `evidence` are about this part of it and no other."""
+    """A table of the case by its name; `finding` and `evidence` are what the rules say under these options."""
     if name in findings.TABLES and not as_stored:
-        return findings.TABLES[name](report_of(case, AnalysisOptions(window)).findings)
+        return findings.TABLES[name](report_of(case, options).findings)
     return table_of(case, name, parts, as_stored=as_stored)
 
 

@@ -68,7 +68,7 @@ class Measurement:
     max_abs_error: float | None = None  # against a reference in FP64
     max_rel_error: float | None = None
     tolerance: float | None = None  # relative
-    is_disturbed: bool = False  # other programs had cores of its machine during next to all repeats
+    is_disturbed: bool = False  # other programs had cores of its machine during most repeats
 
     @property
     def intensity(self) -> float | None:

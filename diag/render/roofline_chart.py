@@ -90,6 +90,15 @@ def _chart(unit: str, group: Sequence[KernelRoofline], most: int) -> Chart:
     )
 
 
+_KNOWN = {"measured": " (measured here)", "datasheet": " (datasheet)"}
+"""Other roofs are those of the report, or follow from it."""
+
+
+def roof_name(ceiling: RooflineCeiling) -> str:
+    """With its rate and, where that is not from the report, how it is known."""
+    return f"{ceiling.name} {units.quantity(ceiling.per_s, ceiling.unit)}{_KNOWN.get(ceiling.origin, '')}"
+
+
 def _roofs(
     unit: str, kernels: Sequence[KernelRoofline]
 ) -> tuple[list[RooflineCeiling], list[RooflineCeiling], list[RooflineCeiling]]:

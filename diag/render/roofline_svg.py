@@ -14,7 +14,7 @@ from diag.model import units
 from diag.render.escape import one_line
 from diag.render.labels import Box, near
 from diag.render.layout import shorten
-from diag.render.roofline_chart import Chart, Mark, charts, tick_label, ticks
+from diag.render.roofline_chart import Chart, Mark, charts, roof_name, tick_label, ticks
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 WIDTH = 960
@@ -77,7 +77,7 @@ def _safe(text: str) -> str:
 
 def _described(chart: Chart) -> str:
     """The picture in words."""
-    roofs = ", ".join(_named(each) for each in (*chart.slopes, *chart.flats))
+    roofs = ", ".join(roof_name(each) for each in (*chart.slopes, *chart.flats))
     points = "; ".join(
         f"{number}: {kernel.short_name}, {kernel.roofline.bound or 'no verdict'}, "
         f"{units.quantity(kernel.roofline.intensity, f'{chart.work_unit}/byte')} of {kernel.roofline.level}, "
@@ -86,10 +86,6 @@ def _described(chart: Chart) -> str:
         for number, kernel in enumerate(chart.kernels, 1)
     )
     return f"{chart.title}. Roofs: {roofs}. Kernels: {points}."
-
-
-def _named(ceiling: RooflineCeiling) -> str:
-    return f"{ceiling.name} {units.quantity(ceiling.per_s, ceiling.unit)}"
 
 
 def _height(chart: Chart) -> float:
@@ -153,7 +149,7 @@ class _Plot:
     def _flat_names(self) -> Iterator[str]:
         """At the right end, above the line or else below it."""
         for flat in reversed(self.chart.flats):
-            name = _named(flat)
+            name = roof_name(flat)
             width, y = LETTER * len(name), self.y(flat.per_s)
             boxes = [Box(PLOT.left + PLOT.width - width, y + shift, width, 18) for shift in (-20, 3, -40, 23)]
             box = next((box for box in boxes if not any(map(box.meets, self.taken))), boxes[0])
@@ -168,7 +164,7 @@ class _Plot:
             part = 0.9 - 0.2 * (at % 3) - 0.1
             x, y = x1 + part * (x2 - x1), y1 + part * (y2 - y1)
             yield f'<g transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})">'
-            yield from _over(0, -6, _named(slope), f"middle of-{_kind(slope.name)}")
+            yield from _over(0, -6, roof_name(slope), f"middle of-{_kind(slope.name)}")
             yield "</g>"
             self.taken.append(Box.around(x, y - 6, 90, 60))
 
@@ -252,7 +248,7 @@ def _notes(chart: Chart) -> Sequence[str]:
     ]
     if chart.published:
         said = ", ".join(
-            _named(each) + (f" at {units.quantity(each.sm_clock_hz, 'Hz')}" if each.sm_clock_hz else "")
+            roof_name(each) + (f" at {units.quantity(each.sm_clock_hz, 'Hz')}" if each.sm_clock_hz else "")
             for each in chart.published
         )
         notes.append(f"Datasheets say: {said}.")

@@ -10,7 +10,7 @@ from diag.model import units
 from diag.render.dots import Canvas
 from diag.render.escape import one_line
 from diag.render.layout import columns, columns_left_out, wrap
-from diag.render.roofline_chart import Chart, Range, charts, tick_label, ticks
+from diag.render.roofline_chart import Chart, Range, charts, roof_name, tick_label, ticks
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
@@ -183,10 +183,7 @@ def _row(number: int, kernel: KernelRoofline) -> list[str]:
 
 
 def _notes(chart: Chart) -> Iterator[str]:
-    roofs = ", ".join(
-        f"{each.name} {units.quantity(each.per_s, each.unit)}{_KNOWN.get(each.origin, '')}"
-        for each in (*chart.slopes, *chart.flats)
-    )
+    roofs = ", ".join(map(roof_name, (*chart.slopes, *chart.flats)))
     yield f"Roofs at the clocks of kernel 1: {roofs}."
     if chart.published:
         said = ", ".join(
@@ -197,10 +194,6 @@ def _notes(chart: Chart) -> Iterator[str]:
         yield "A number stands over the bytes of the level that is nearest to its roof, + over those of the others."
     if chart.left_out:
         yield f"{units.count(chart.left_out, 'more kernel')} with less time not drawn."
-
-
-_KNOWN = {"measured": " (measured here)", "datasheet": " (datasheet)"}
-"""Other roofs are those of the report, or follow from it."""
 
 
 def _at(clock_hz: float | None) -> str:

@@ -589,7 +589,7 @@ CREATE TABLE measurement (                 -- one benchmark figure: a probe in o
     max_abs_error       REAL,              -- against a reference in FP64; NULL: not checked
     max_rel_error       REAL,
     tolerance           REAL,              -- relative; an error above it is a wrong result
-    is_disturbed        INTEGER NOT NULL,  -- 1: other programs had cores of its machine during next to all repeats
+    is_disturbed        INTEGER NOT NULL,  -- 1: other programs had cores of its machine during most repeats
     conditions          TEXT NOT NULL
 ) STRICT;
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from diag.ingest.benchmark import encoded, load
 from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling
 from diag.model.ceilings import Ceiling
+from tests.builders.benchmark import BenchmarkFile, streaming
 from tests.builders.ncu_report import NcuReport
 from tests.cli.conftest import Command
 from tests.launches.profiles import GHZ, TIME, dram, vector
@@ -162,3 +165,63 @@ def test_a_damaged_store_is_told_and_no_obstacle(diag: Command, profile: Path, t
 def test_ceilings_that_are_none_are_told(named: str, diag: Command, profile: Path, tmp_path: Path) -> None:
     said = diag("report", profile, "--ceilings", tmp_path / named).is_one_sentence(3)
     assert "diag calibrate -o FILE" in said
+
+
+def test_a_picture_says_which_roof_was_measured_here(diag: Command, profile: Path, tmp_path: Path) -> None:
+    calibration(tmp_path / "data" / "a.benchmark.json")
+    picture = tmp_path / "roofline.svg"
+    diag("export", profile, "-o", picture, env={"DIAG_CEILINGS": str(tmp_path / "data")}).is_quiet_success()
+    assert "DRAM 800.0 GB/s (measured here)" in picture.read_text()
+
+
+def test_an_exported_finding_is_that_of_the_report(diag: Command, tmp_path: Path) -> None:
+    """Of a probe at half of a roof that only the stored calibration knows."""
+    (tmp_path / "data").mkdir()
+    BenchmarkFile([]).write(tmp_path / "data" / "a.benchmark.json")
+    probes = BenchmarkFile([streaming(0.5)], ceilings=()).write(tmp_path / "probes.json")
+    env = {"DIAG_CEILINGS": str(tmp_path / "data")}
+    (reported,) = json.loads(diag("report", probes, "--format", "json", env=env).is_quiet_success())["findings"]
+    table = diag("export", probes, "-o", "-", "-f", "csv", "--table", "finding", env=env).is_quiet_success()
+    assert reported["rule"] == "probe.roof"
+    assert reported["id"] in table
+
+
+def test_doctor_tells_what_was_measured(diag: Command, tmp_path: Path) -> None:
+    def said() -> tuple[str, str]:
+        checks = json.loads(diag("doctor", "--quick", "-f", "json", env={"DIAG_CEILINGS": str(tmp_path / "data")}).out)
+        (found,) = [check for check in checks["checks"] if check["name"] == "Measured ceilings"]
+        return found["state"], found["said"]
+
+    assert said()[0] == "missing"
+    file = calibration(tmp_path / "data" / "a.benchmark.json")
+    assert said() == ("ok", f"of {A100}")
+    file.write_bytes(file.read_bytes()[:200])
+    assert said()[0] == "limited"
+
+
+@needs_torch
+@pytest.mark.slow
+def test_a_calibration_that_others_disturbed_is_shown_and_not_stored(tmp_path: Path) -> None:
+    code = (
+        "import itertools, sys; from diag.probes.calibration import host; waits = itertools.count(0, 10**12);"
+        "host.waited_ns = lambda: next(waits); from diag.cli.app import main; sys.argv[0] = 'diag'; main()"
+    )
+    copy = tmp_path / "copy.json"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "calibrate", "--device", "cpu", "--quick", "-o", copy],
+        env={**os.environ, "DIAG_CEILINGS": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 4
+    assert "Nothing is stored" in ended.stderr
+    assert "~ other programs" in ended.stdout
+    assert not (tmp_path / "data").exists()
+    assert all(each.is_disturbed for each in load(copy).ceilings)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(diag: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = diag("calibrate", "--quick", env={"DIAG_CEILINGS": str(tmp_path / "file" / "data")}).is_one_sentence(3)
+    assert "DIAG_CEILINGS" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tests.truth.healthy import Judged
 from tests.truth.trial import TOLERANCE, Score, Trial
 
 METHOD = f"""# What the rules find of faults that were put there
@@ -35,6 +36,7 @@ _HEAD = """
 def page(
     captured: Sequence[Trial],
     built: Sequence[Trial],
+    probes: Sequence[Judged],
     conditions: Sequence[str],
     not_run: Sequence[str],
     misses: Mapping[str, str | None],
@@ -43,11 +45,26 @@ def page(
     parts = [METHOD, "\n## Conditions\n\n", *(f"- {each}\n" for each in conditions)]
     parts += ["\n## Captured on this machine\n", table(captured)]
     parts += ["\n## Synthetic\n", table(built)]
+    parts += ["\n## Healthy probes\n", _PROBES, *(f"{_probe(each)}\n" for each in probes)]
     parts += ["\n## Not captured here\n\n", *(f"- {each}\n" for each in not_run or ["Nothing."])]
     parts += ["\n## Misses\n\n", *(_miss(what, reason) for what, reason in misses.items())]
     if not misses:
         parts.append("None.\n")
     return "".join(parts)
+
+
+_PROBES = """
+Each probe in its good variant, recorded by torch.profiler. No rule may find one of the faults in it.
+
+| probe | verdict of the report | accused of a fault |
+|---|---|---|
+"""
+
+
+def _probe(of: Judged) -> str:
+    if of.not_run is not None:
+        return f"| {of.probe} | not run: {of.not_run} | |"
+    return f"| {of.probe} | {of.verdict} | {', '.join(of.accused) or 'by none'} |"
 
 
 def _miss(what: str, reason: str | None) -> str:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from diag.probes import machine
+from diag.probes.catalogue import PROBES
 from diag.probes.faults import table
-from tests.truth import build, live, profiles, synthetic
+from diag.probes.runs import Wish, runs_of
+from tests.truth import build, healthy, live, profiles, synthetic
+from tests.truth.healthy import Judged
+from tests.truth.page import page
 from tests.truth.page import table as as_table
 from tests.truth.trial import TOLERANCE, Score, Trial
 
@@ -93,3 +98,29 @@ def test_the_table_has_a_row_for_each_rule_and_fault() -> None:
     row = page.splitlines()[-1]
     assert "| host.os_calls | sleep | nsys | 1 of 1 | 1 of 1 | 1.00 | 1.00 |" in row
     assert "+10.0%" in row
+
+
+def test_what_is_said_of_a_healthy_probe_is_a_miss_unless_it_is_true() -> None:
+    fine = Judged("softmax fused fp32", "Hot on the host: aten::_softmax")
+    wrong = Judged("softmax fused fp32", "The data loader holds up the program", ("host.data_loader",))
+    right = Judged("data_pipeline workers fp32", "The data loader holds up the program", ("host.data_loader",))
+    both = Judged("data_pipeline workers fp32", "Sleeps", ("host.data_loader", "host.hot"))
+    assert (fine.miss, fine.reason) == (None, None)
+    assert wrong.miss is not None
+    assert wrong.reason is None
+    assert right.miss is not None
+    assert right.reason
+    assert both.reason is None
+    written = page([], [], [fine, wrong], [], [], {wrong.miss: wrong.reason})
+    assert "| softmax fused fp32 | Hot on the host: aten::_softmax | by none |" in written
+    assert "**No reason is known.**" in written
+
+
+@pytest.mark.parametrize(
+    ("probe", "variant", "accused"),
+    [("data_pipeline", "in_process", {"host.data_loader"}), ("vector_add", "out", set())],
+)
+def test_a_rule_that_finds_a_fault_in_a_probe_is_named(probe: str, variant: str, accused: set[str]) -> None:
+    """A loop that decodes its batches itself does wait for them."""
+    (run,) = runs_of([PROBES[probe]], Wish("cpu", variant=variant), machine.cache_bytes("cpu"), print)
+    assert healthy.accusers(healthy.report_on(run), "cpu") == accused
