@@ -1,0 +1,47 @@
+"""`diag tui`: browse reports and traces in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from diag.cli.ceilings import chosen
+from diag.errors import UsageError
+
+
+def tui(
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[INPUT...]", readable=False, help="Traces, exports, reports, or one case."),
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
+    thresholds: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
+    ] = None,
+    ceilings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<FILE|none>", help="Measured ceilings for rooflines (default: those that diag calibrate stored)."
+        ),
+    ] = None,
+) -> None:
+    """Browse reports and traces: findings, timeline, kernels, rooflines.
+
+    Example: diag tui train.nsys-rep
+
+    Example: diag tui train.nsys-rep kernels.ncu-rep
+    """
+    from diag.ingest.importer import ImportOptions
+    from diag.rules import thresholds as limits
+    from diag.rules.analysis import AnalysisOptions
+    from diag.tui.app import DiagApp
+    from diag.tui.session import Request
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("diag tui needs a terminal. In a pipe, use: diag report INPUT")
+    limits.load(thresholds)
+    options = AnalysisOptions(thresholds=thresholds, ceilings=chosen(ceilings))
+    DiagApp(Request(inputs or [], ImportOptions(use_cache=not no_cache), options)).run()

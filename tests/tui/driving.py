@@ -1,0 +1,80 @@
+"""Drives the app as a user would, without a terminal, and compares what it shows with the pictures in docs/images/tui.
+
+A picture that is meant to change is written anew with DIAG_WRITE_PICTURES=1; look at it before it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from diag.ingest.importer import ImportOptions
+from diag.rules.analysis import AnalysisOptions
+from diag.tui.app import DiagApp
+from diag.tui.session import Request
+
+PICTURES = Path(__file__).parents[2] / "docs" / "images" / "tui"
+SMALL, LARGE = (80, 24), (200, 60)
+PATIENCE_S = 60.0
+
+Scenario = Callable[[Pilot[None]], Awaitable[None]]
+
+
+def drive(
+    inputs: Sequence[Path],
+    scenario: Scenario,
+    *,
+    size: tuple[int, int] = SMALL,
+    analysis: AnalysisOptions | None = None,
+) -> None:
+    """Opens the inputs in the app and runs the scenario once the first screen is shown."""
+    request = Request(inputs, ImportOptions(use_cache=False), analysis or AnalysisOptions())
+
+    async def run() -> None:
+        app = DiagApp(request)
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: hasattr(app, "session"))
+            await settle(pilot)
+            await scenario(pilot)
+
+    asyncio.run(run())
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Waits for what work in the background brings about."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await pilot.pause(0.01)
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Waits until no worker runs and the screen is drawn."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    await pilot.press(*keys)
+    await settle(pilot)
+
+
+def shown(pilot: Pilot[None]) -> str:
+    """The screen as lines of text."""
+    screen = pilot.app.screen
+    lines = screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in lines)
+
+
+def check_picture(pilot: Pilot[None], name: str) -> None:
+    """The screen is drawn as in the picture of this name and the size of the app."""
+    width, height = pilot.app.size
+    picture = PICTURES / f"{name}-{width}x{height}.svg"
+    drawn = pilot.app.export_screenshot(title="diag")
+    if os.environ.get("DIAG_WRITE_PICTURES"):
+        picture.write_text(drawn, encoding="utf-8")
+    assert picture.exists(), f"there is no picture {picture.name}: write it with DIAG_WRITE_PICTURES=1"
+    assert drawn == picture.read_text(encoding="utf-8"), f"{picture.name} is drawn otherwise now"

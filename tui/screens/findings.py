@@ -1,0 +1,15 @@
+"""Findings."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from diag.tui.screens.view import View
+
+
+class Findings(View):
+    NAME = "findings"
+
+    def body(self) -> ComposeResult:
+        yield Static("findings")

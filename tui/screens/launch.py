@@ -1,0 +1,15 @@
+"""Launch."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from diag.tui.screens.view import View
+
+
+class Launch(View):
+    NAME = "launch"
+
+    def body(self) -> ComposeResult:
+        yield Static("launch")

@@ -1,0 +1,15 @@
+"""Roofline."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from diag.tui.screens.view import View
+
+
+class Roofline(View):
+    NAME = "roofline"
+
+    def body(self) -> ComposeResult:
+        yield Static("roofline")

@@ -1,0 +1,15 @@
+"""Sql."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from diag.tui.screens.view import View
+
+
+class Sql(View):
+    NAME = "sql"
+
+    def body(self) -> ComposeResult:
+        yield Static("sql")

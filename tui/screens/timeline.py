@@ -1,0 +1,15 @@
+"""Timeline."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from diag.tui.screens.view import View
+
+
+class Timeline(View):
+    NAME = "timeline"
+
+    def body(self) -> ComposeResult:
+        yield Static("timeline")
