@@ -15,7 +15,7 @@ from operator import itemgetter
 
 import diag
 from diag.export import perfetto_statements as sql
-from diag.export.axis import Axis, Part, origins
+from diag.export.axis import Axis, Part
 from diag.export.device_events import operation_events
 from diag.export.host_events import CallTracks, call_events, range_events, thread_events
 from diag.export.lanes import Partition
@@ -24,6 +24,7 @@ from diag.export.trace_events import arguments, counter, encoded
 from diag.rules.finding import Finding
 from diag.store.case import Case, Source
 from diag.timeline.intervals import Intervals
+from diag.timeline.shared_axis import origins
 from diag.timeline.trace import Trace
 
 MOST_EXTENTS = 10_000

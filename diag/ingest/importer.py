@@ -25,6 +25,7 @@ from diag.store.kept_file import check_target, copy_whole
 from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
+from diag.timeline.track_store import store_tracks
 
 Digests = Mapping[Path, Sequence[str]]
 """SHA-256 of each input and of what lies beside it."""
@@ -230,3 +231,5 @@ def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progres
         with nsys_sqlite.attached(case, file), case.transaction():
             source_id = nsys_sqlite.read(file, case, progress=progress)
     store_waits(case, source_id)
+    progress("summing up the timeline")
+    store_tracks(case, source_id)

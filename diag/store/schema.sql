@@ -593,6 +593,33 @@ CREATE TABLE measurement (                 -- one benchmark figure: a probe in o
     conditions          TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE track (                       -- a row of the timeline: made of the tables above when they were imported
+    id          INTEGER PRIMARY KEY,
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    kind        TEXT NOT NULL,             -- 'stream' | 'calls' | 'os_calls' | 'ranges' | 'start_end' | 'marks' | 'counter'
+    process_id  INTEGER,
+    device      INTEGER,                   -- ordinal; of a counter device.gpu_index
+    context     INTEGER,
+    stream      INTEGER,
+    thread_id   INTEGER,
+    depth       INTEGER NOT NULL,          -- of nested ranges; 0 is outermost
+    series_id   INTEGER,                   -- of a counter
+    count       INTEGER NOT NULL,          -- of slices or samples
+    start_ns    INTEGER NOT NULL,
+    end_ns      INTEGER NOT NULL,
+    busy_ns     INTEGER NOT NULL           -- union of the slices; 0 of a counter
+) STRICT;
+
+CREATE TABLE track_block (                 -- its slices, samples and bins, as arrays; see docs/formats/case.md
+    track_id     INTEGER NOT NULL REFERENCES track (id),
+    part         TEXT NOT NULL,            -- 'slices' | 'samples' | 'bins'
+    column_name  TEXT NOT NULL,
+    block        INTEGER NOT NULL,         -- blocks of a column follow each other in this order, all but the last of one length
+    dtype        TEXT NOT NULL,            -- little-endian NumPy type
+    data         BLOB NOT NULL,
+    PRIMARY KEY (track_id, part, column_name, block)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at
     scope        TEXT NOT NULL,            -- that part and those thresholds, for people

@@ -15,6 +15,7 @@ from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.ranges import ROW_LIMIT, RangeWriter
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.store.case import Case
+from diag.timeline import shared_axis
 from tests.builders.imported import imported
 from tests.builders.nsys_export import NsysExport
 from tests.export.reading import Trace, faults, overlapping, parse, time_ns
@@ -211,7 +212,7 @@ def test_counters_are_drawn_on_their_hardware(tmp_path: Path) -> None:
 
 def test_captures_that_overlap_share_an_axis_and_others_begin_together() -> None:
     spans = {1: (100, 200), 2: (10, 90), 3: (5, 6)}
-    assert axis.origins(spans, {1: 1_000, 2: 1_150, 3: 10**18}) == {1: 100, 2: -50, 3: 5}
+    assert shared_axis.origins(spans, {1: 1_000, 2: 1_150, 3: 10**18}) == {1: 100, 2: -50, 3: 5}
 
 
 def test_several_sources_are_told_apart(tmp_path: Path) -> None:
