@@ -47,11 +47,11 @@ class FakeNvml:
         self.calls: Counter[str] = Counter()
         self.now_us = 1_700_000_000_000_000
         self.xids: deque[tuple[int, int]] = deque()  # index of a GPU, number
-        self.samples: dict[int, int] = {}  # when each was taken
+        self.samples: dict[int, int] = {}  # of GPM, by their pointers: as the how many-th of all each was taken
+        self._taken = 0
         self.watched: set[int] = set()
         self.is_open = False
         self._at_start = at_start
-        self._freed_sets = 0
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(pynvml, name)  # AttributeError where pynvml has none
@@ -72,6 +72,9 @@ class FakeNvml:
 
     def nvmlShutdown(self) -> None:  # noqa: N802
         self.is_open = False
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return "560.35.03"
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         return len(self.gpus)
@@ -160,7 +163,8 @@ class FakeNvml:
 
     def nvmlGpmSampleGet(self, device: Handle, sample: Any) -> Any:  # noqa: N802
         self._of(device)
-        self.samples[_number(sample)] = self.now_us
+        self._taken += 1
+        self.samples[_number(sample)] = self._taken
         return sample
 
     def nvmlGpmMigSampleGet(self, device: Handle, gpu_instance: int, sample: Any) -> Any:  # noqa: N802
