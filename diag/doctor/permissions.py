@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from diag.collect.gpu import ALLOW_COUNTERS
 from diag.doctor.check import Check
 
 TOPIC = "Permissions"
@@ -36,12 +37,9 @@ def counters(held: frozenset[int], params: Path = _DRIVER) -> Check:
         return Check(TOPIC, name, "ok", "all users may read them (RmProfilingAdminOnly is 0)")
     if CAP_SYS_ADMIN in held:
         return Check(TOPIC, name, "ok", "only administrators may read them, and this process is one (CAP_SYS_ADMIN)")
-    fix = (
-        "Run as root, start the container with --cap-add SYS_ADMIN, or write `options nvidia "
-        "NVreg_RestrictProfilingToAdminUsers=0` to /etc/modprobe.d/nvidia-profiling.conf and load the driver anew: "
-        "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+    return Check(
+        TOPIC, name, "limited", "only administrators may read them (RmProfilingAdminOnly is 1)", ALLOW_COUNTERS
     )
-    return Check(TOPIC, name, "limited", "only administrators may read them (RmProfilingAdminOnly is 1)", fix)
 
 
 _ALLOWED = {
