@@ -99,10 +99,16 @@ class ProcessTree:
 
 def _why_none(pid: int) -> str:
     """Why nothing is known of a process."""
+    if not _is_there(pid):
+        return f"There is no process {pid}."
+    return f"Process {pid} is hidden: /proc is mounted with hidepid. Run diag as its user, or with sudo."
+
+
+def _is_there(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return f"There is no process {pid}."
     except PermissionError:
-        pass  # it exists
-    return f"Process {pid} is hidden: /proc is mounted with hidepid. Run diag as its user, or with sudo."
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return pid > 0  # others name groups of processes
