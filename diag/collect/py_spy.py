@@ -1,6 +1,6 @@
 """py-spy, asked once, so that it always ends and never leaves a process stopped.
 
-Each look stops every thread of the process: 0.1 ms for each that it has (`tests/bench/bench_watch_host.py`). Its
+Each look stops every thread of the process, for 0.1 ms times their number (`tests/bench/bench_watch_host.py`). Its
 `--nonblocking`, which stops none, is no way out: under Python 3.11 to 3.13 between 40 and 90 % of the stacks of a
 program at work were put together from calls of different moments, and before 3.11 threads have no numbers then.
 Arguments and local variables are not asked for: they may hold secrets.

@@ -16,7 +16,7 @@ from diag.collect.proc import ProcessTree
 from diag.collect.proc_process import Followed
 from diag.model.live import HostReading, ProcessReading, Snapshot
 from diag.model.live_run import Step
-from tests.collect.watched import line, running, tell, wait_for
+from tests.collect.watched import line, process_cpu_ns, running, tell, wait_for
 
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to become another user")
 
@@ -41,21 +41,16 @@ def step(tree: ProcessTree, until_ns: int) -> Step:
         return Snapshot(0, time.monotonic_ns(), 0, HostReading(1), processes=tree.read())
 
     before = snapshot()
-    wait_for(lambda: cpu_clock_ns(tree.pid) - before.processes[0].cpu_ns > until_ns)
+    wait_for(lambda: process_cpu_ns(tree.pid) - before.processes[0].cpu_ns > until_ns)
     return Step(before, snapshot())
-
-
-def cpu_clock_ns(pid: int) -> int:
-    """What the kernel itself says of a process (clock_getcpuclockid(3)): another way to the same number."""
-    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def test_a_busy_loop_is_seen_to_be_busy() -> None:
     with running("busy_loop.py") as process:
         tree = ProcessTree(process.pid)
-        start_ns = cpu_clock_ns(process.pid)
+        start_ns = process_cpu_ns(process.pid)
         seen = step(tree, 600_000_000)
-        ran_ns = cpu_clock_ns(process.pid) - start_ns
+        ran_ns = process_cpu_ns(process.pid) - start_ns
         ((before, after),) = seen.processes
         cores = seen.cores(before, after)
         assert cores is not None
@@ -210,7 +205,7 @@ def test_of_too_many_threads_those_that_run_are_read() -> None:
         assert before.untold["threads"].startswith("Of too many threads only the 5 that ran most")
         tell(process)
         worker = max(int(tid) for tid in os.listdir(f"/proc/{process.pid}/task"))
-        wait_for(lambda: cpu_clock_ns(process.pid) > before.cpu_ns + 100_000_000)
+        wait_for(lambda: process_cpu_ns(process.pid) > before.cpu_ns + 100_000_000)
         seen = [tree.read()[0].threads for _ in range(proc._WHOLE_EVERY)]
         assert worker in {thread.tid for thread in seen[-1]}
         assert {len(threads) for threads in seen} <= {5, 6}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from diag.collect.proc import ProcessTree
-from tests.collect.watched import as_nobody, line, running, tell
+from tests.collect.watched import as_nobody, line, running, tell, wait_for
 
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to become another user")
 
@@ -99,6 +99,12 @@ def told(pid: int) -> dict[str, Any]:
 @is_root
 def test_another_users_process_is_read_as_far_as_it_may_be() -> None:
     with running("blocked_lock.py", env=RANKS) as process:
+        tree = ProcessTree(process.pid)
+        wait_for(
+            lambda: (
+                [(each.state, bool(each.voluntary_switches)) for each in tree.read()[0].threads] == [("S", True)] * 2
+            )
+        )
         ours = told(process.pid)
         theirs = as_nobody(lambda: told(process.pid))
     assert ours["untold"] == {}
