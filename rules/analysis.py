@@ -15,6 +15,7 @@ import numpy as np
 from diag.errors import UsageError
 from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
+from diag.launches.live_runs import live_runs
 from diag.launches.placement import place_all
 from diag.launches.probe_results import ProbeResults, probe_results
 from diag.model import units
@@ -25,6 +26,8 @@ from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
+from diag.rules.live import judge
+from diag.rules.live_rows import live_device_rows, live_process_rows
 from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
@@ -57,7 +60,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     results = probe_results(case, benchmarks, options.ceilings)
-    answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits), *_about_probes(results, limits)]
+    watched = live_runs(case)
+    answers = [
+        *_about_traces(traces, limits),
+        *_about_kernels(kernels, limits),
+        *_about_probes(results, limits),
+        *(answer for run in watched for answer in judge(run, limits)),
+    ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
@@ -74,6 +83,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
+        live_devices=live_device_rows(watched),
+        live_processes=live_process_rows(watched),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),

@@ -75,8 +75,8 @@ class SourceOf(msgspec.Struct):
 
     @property
     def has_timeline(self) -> bool:
-        """Whether it is a timeline of its own, and not part of another source, a profile of launches or a benchmark."""
-        others = ("launch", "ceiling", "measurement")
+        """Whether it is a timeline of its own: not part of another source, a profile, a benchmark or a watch."""
+        others = ("launch", "ceiling", "measurement", "live_snapshot")
         return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in others)
 
 

@@ -81,8 +81,8 @@ def _finding(waiting: Waiting, inside: Sequence[ThreadStack], n_dumps: int) -> F
     return Finding(
         title=f"{gpu(waiting.device)} waits for the data loader: {story}",
         claim=f"No kernel is resident for {units.time(waiting.idle_ns)} ({units.share(waiting.share)} of the window), "
-        f"and in {len(inside)} of {units.count(n_dumps, 'dump')} the main thread of {live.process(process)} is inside a data "
-        f"loader, which {line} asked for a batch.",
+        f"and in {len(inside)} of {units.count(n_dumps, 'dump')} the main thread of {live.process(process)} is inside "
+        f"a data loader, which {line} asked for a batch.",
         subject=subject_of(run, waiting.device, process=pid),
         share=waiting.share,
         recoverable_ns=waiting.idle_ns,

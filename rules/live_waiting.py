@@ -81,7 +81,7 @@ class Waiting:
 
 def idle_ns(device: Device) -> int:
     readings = zip(device.column("resident_pct"), device.spans, strict=True)
-    idle = ((end - start) * (1 - min(100.0, float(pct)) / 100) for pct, (start, end) in readings if pct is not None)
+    idle = ((end - start) * max(0.0, 100 - float(pct)) / 100 for pct, (start, end) in readings if pct is not None)
     return int(sum(idle))
 
 

@@ -57,6 +57,7 @@ class Series(Generic[T]):
     readings: Sequence[T]
     spans: Sequence[Span]
     _columns: dict[str, Sequence[Any]] = field(default_factory=dict, compare=False, repr=False)
+    _tells: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def last(self) -> T:
@@ -73,8 +74,11 @@ class Series(Generic[T]):
 
     def tells(self, name: str) -> bool:
         """Whether a field was readable, and for at least `LEAST_KNOWN` of the window."""
-        known_ns = sum(e - s for value, (s, e) in zip(self.column(name), self.spans, strict=True) if value is not None)
-        return known_ns >= LEAST_KNOWN * self.window_ns and bool(self.known(name))
+        if name not in self._tells:
+            readings = zip(self.column(name), self.spans, strict=True)
+            known_ns = sum(end - start for value, (start, end) in readings if value is not None)
+            self._tells[name] = known_ns >= LEAST_KNOWN * self.window_ns and bool(self.known(name))
+        return self._tells[name]
 
     def mean(self, name: str, within: Sequence[Span] | None = None) -> float | None:
         """Mean of a field, weighted by time, over the spans that are given; None where it is not known."""
