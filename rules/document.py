@@ -98,6 +98,15 @@ class DeviceOf(msgspec.Struct):
     exposed_comm_ns: Count = 0
 
 
+class LiveDeviceOf(msgspec.Struct):
+    """A device as it was watched."""
+
+    source: int
+    device: int
+    uuid: str
+    name: str
+
+
 class KernelOf(msgspec.Struct):
     source: int
     process: int
@@ -159,6 +168,7 @@ class Document(msgspec.Struct):
     findings: list[FindingOf]
     sources: list[SourceOf] = []
     devices: list[DeviceOf] = []
+    live_devices: list[LiveDeviceOf] = []
     kernels: list[KernelOf] = []
     ranges: list[RangeOf] = []
     launches: list[LaunchOf] = []

@@ -10,6 +10,7 @@ import numpy as np
 from diag.model.live import Frame, GpuReading
 from diag.model.live_run import LiveProcess, LiveRun
 from diag.model.live_series import Series, Span
+from diag.model.live_stacks import Whereabouts
 from diag.rules import engine
 from diag.rules.engine import FEWEST_SNAPSHOTS, LiveDecision
 from diag.rules.finding import Answer, CannotTell, Evidence, Subject
@@ -19,9 +20,7 @@ from diag.timeline.intervals import Intervals
 Device = Series[GpuReading]
 DeviceDecision = Callable[[LiveRun, Device, Limits], Iterator[Answer]]
 
-HOW_TO_DUMP = (
-    "no stacks of it were dumped in this window: ask for them while you watch, or let diag watch --stacks do it"
-)
+HOW_TO_DUMP = "no stacks were dumped in this window: press s in diag watch, or let it ask for them with --stacks 10s"
 """Ends a *cannot tell*, and a claim that lacks the line."""
 
 
@@ -114,6 +113,13 @@ def place(frame: Frame) -> str:
     'load (train.py:12)'
     """
     return f"{frame.function} ({frame.file.rpartition('/')[2]}:{frame.line})"
+
+
+def line_of(found: Whereabouts) -> str:
+    """The line of own code, and the library's function that it was in."""
+    if found.own is None or found.own == found.frame:
+        return place(found.frame)
+    return f"{place(found.own)}, inside {found.frame.function}"
 
 
 def extent(spans: Sequence[Span]) -> Intervals:

@@ -82,7 +82,9 @@ def clocks_held_down(run: LiveRun, device: Device, limits: Limits) -> Iterator[A
     subject = subject_of(run, device)
     busy = device.when(lambda reading: is_busy(reading, limits))
     if not busy.spans:
-        yield CannotTell(subject, "no work was resident in the window, and an idle GPU lowers its clocks by itself")
+        yield CannotTell(
+            subject, "kernels were never resident for long enough, and an idle GPU lowers its clocks by itself"
+        )
         return
     held = device.when(lambda reading: _is_slow_while_busy(reading, limits))
     if held.share < limits["share"]:

@@ -72,7 +72,7 @@ def _finding(waiting: Waiting) -> Finding:
         evidence=list(waiting.evidence()),
         refute="A timeline (nsys profile --trace=cuda,osrt) shows the device busy in that time.",
         next=[
-            f"Look at {line}." if line else f"Find the line; {HOW_TO_DUMP}.",
+            f"Look at {line}." if line else f"Find the line: {HOW_TO_DUMP}.",
             "Record a timeline, which tells each gap by its cause: diag run --with nsys",
         ],
         extent=extent(waiting.spans),

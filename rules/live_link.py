@@ -33,7 +33,7 @@ def link_below_its_best(run: LiveRun, device: Device, limits: Limits) -> Iterato
     subject = subject_of(run, device)
     busy = device.when(lambda reading: is_busy(reading, limits))
     if not busy.spans:
-        yield CannotTell(subject, "no work was resident in the window, and an idle GPU powers its link down")
+        yield CannotTell(subject, "kernels were never resident for long enough, and an idle GPU powers its link down")
         return
     degraded = device.when(lambda reading: _is_degraded(reading, limits))
     if degraded.held_ns < limits["share"] * busy.held_ns:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from diag.model.live import GpuReading
 from diag.model.live_run import LiveProcess, LiveRun
-from diag.rules.live import Device
+from diag.model.live_series import Series
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def live_process_rows(runs: Sequence[LiveRun]) -> list[LiveProcessRow]:
     ]
 
 
-def _device(run: LiveRun, device: Device) -> LiveDeviceRow:
+def _device(run: LiveRun, device: Series[GpuReading]) -> LiveDeviceRow:
     last = device.last
     return LiveDeviceRow(
         source=run.source,

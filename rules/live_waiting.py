@@ -12,7 +12,7 @@ from diag.model.live_run import LiveProcess, LiveRun, LiveThread
 from diag.model.live_series import Span
 from diag.model.live_stacks import whereabouts
 from diag.rules.finding import Evidence
-from diag.rules.live import Device, device_rows, place, process_rows, stack_rows, thread_rows
+from diag.rules.live import Device, device_rows, line_of, process_rows, stack_rows, thread_rows
 from diag.rules.thresholds import Limits
 
 
@@ -57,7 +57,7 @@ class Waiting:
     def line(self) -> str | None:
         """Where that thread was found most often; None without stacks."""
         found = whereabouts(self.stacks(self.thread))
-        return None if found is None else place(found.frame)
+        return None if found is None else line_of(found)
 
     def evidence(self) -> Iterator[Evidence]:
         sql = device_rows(self.run, self.device, "resident_pct", "processes")
@@ -74,7 +74,7 @@ class Waiting:
             if thread.last.waits_in and self.hot_thread is None:
                 yield Evidence("it sleeps in", thread.last.waits_in, "text", "function of the kernel (wchan)", rows)
             if found := whereabouts(self.stacks(thread)):
-                said = f"{place(found.frame)}, in {found.found} of {units.count(found.dumps, 'dump')}"
+                said = f"{line_of(found)}, in {found.found} of {units.count(found.dumps, 'dump')}"
                 yield Evidence("its line", said, "text", "the leaf of its stack most often", stack_rows(
                     self.run, pid, thread.tid))  # fmt: skip
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from diag.model.live import Frame, ThreadStack
 
+LIBRARY = re.compile(r"(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3[^/]*/|^<frozen |^<__array_function__")
+"""Files of Python's own library and of installed packages; own code lies elsewhere."""
+
+
+def own_frame(stack: ThreadStack) -> Frame | None:
+    """The innermost frame in a file that belongs to no library: the line that somebody here wrote."""
+    return next((frame for frame in stack.frames if not LIBRARY.search(frame.file)), None)
+
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """The frame that a thread's stack ended in most often."""
+    """The frame that a thread's stack ended in most often, and the line of own code that it was called from."""
 
     frame: Frame
+    own: Frame | None  # the same, where the stack ended in own code
     found: int  # dumps that ended in this line
     dumps: int
 
@@ -21,14 +31,16 @@ class Whereabouts:
 def whereabouts(stacks: Sequence[ThreadStack]) -> Whereabouts | None:
     """
     >>> stack = lambda line: ThreadStack(1, 1, None, [Frame("f", "a.py", line)], False, True)
-    >>> whereabouts([stack(1), stack(2), stack(2)])
-    Whereabouts(frame=Frame(function='f', file='a.py', line=2), found=2, dumps=3)
+    >>> found = whereabouts([stack(1), stack(2), stack(2)])
+    >>> found.frame, found.found, found.dumps
+    (Frame(function='f', file='a.py', line=2), 2, 3)
     """
     leaves = Counter(stack.frames[0] for stack in stacks if stack.frames)
     if not leaves:
         return None
     frame, found = leaves.most_common(1)[0]
-    return Whereabouts(frame, found, leaves.total())
+    inside = next(stack for stack in stacks if stack.frames and stack.frames[0] == frame)
+    return Whereabouts(frame, own_frame(inside), found, leaves.total())
 
 
 def in_function(stacks: Sequence[ThreadStack], frame: Frame) -> int:

@@ -73,7 +73,7 @@ def test_it_shows_the_stacks(query: Query, ask: Ask) -> None:
 def test_without_stacks_it_says_how_to_get_them(ask: Ask) -> None:
     (answer,) = ask("live.data_loader", loading(is_dumped=False))
     assert isinstance(answer, CannotTell)
-    assert "ask for them while you watch" in answer.because
+    assert "press s in diag watch" in answer.because
 
 
 def test_a_busy_device_has_no_slow_loader(ask: Ask) -> None:
