@@ -252,9 +252,12 @@ def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(Subject(run.source, run.pid, window=run.window), FEW.format(n=seen, m=rule.fewest), rule.id)
         return
     for answer in rule.decide(run, limits):
+        if isinstance(answer, CannotTell):  # it may quote what a record says, which may be of any length
+            answer = replace(answer, because=answer.because[:LONGEST_REASON])
         yield replace(answer, rule=rule.id)
 
 
+LONGEST_REASON = 500
 FEW = "too few snapshots ({n}; {m} are needed): watch for longer"
 
 

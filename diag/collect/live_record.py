@@ -27,8 +27,8 @@ COMMIT_NS = 5 * NS_PER_S
 """So much is lost at most when the program is killed."""
 
 MOST_BYTES = 4 << 30
-"""Of snapshots. At 1 Hz an hour of one GPU and a process with 40 threads takes 25 MB, of 8 GPUs and 8 ranks with 150
-threads each 540 MB (tests/collect/test_live_record.py counts them).
+"""Of snapshots. At 1 Hz an hour of one GPU and a process with 40 threads takes some 30 MB, of 8 GPUs and 8 ranks with
+150 threads each 650 MB (tests/collect/test_live_record.py counts them).
 """
 
 SERIES: Mapping[str, tuple[str, str]] = {
