@@ -33,7 +33,7 @@ from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
-from diag.store.case import Case
+from diag.store.case import Case, Source
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of
 from diag.timeline.ranges import OPEN_NS
@@ -179,13 +179,18 @@ def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
         trace.scope, trace.range_name = _scope(trace, options), options.range_name
     if not traces and (options.window or options.range_name):
         option = "--window" if options.window else "--range"
+        holds = "moments of a watch" if any(map(_is_watch, case.sources)) else "launches measured one by one"
         raise UsageError(
-            f"{option} takes a part of a timeline; these inputs have none, for they hold launches measured one by one. "
+            f"{option} takes a part of a timeline; these inputs have none, for they hold {holds}. "
             "Leave it out, or add the report of Nsight Systems on the same program."
         )
     if traces and all(trace.scope is not None and not trace.scope for trace in traces):
         raise UsageError(_matches_nothing(traces, options))
     return traces
+
+
+def _is_watch(source: Source) -> bool:
+    return source.captured("live_snapshot")
 
 
 def _part(traces: Sequence[Trace], options: AnalysisOptions) -> Part | None:

@@ -47,7 +47,7 @@ _ALL = (
         2,
         "power",
         "the driver lowers the clocks to keep to the power limit",
-        "Usual under full load. The limit may have been lowered: compare it with its default (`nvidia-smi -q -d POWER`).",
+        "Usual under full load. Somebody may have lowered the limit: see its default with `nvidia-smi -q -d POWER`.",
     ),
     ClockReason(
         "hw_slowdown",
