@@ -9,11 +9,11 @@ import numpy as np
 
 from diag.model.live import Frame, GpuReading
 from diag.model.live_run import LiveProcess, LiveRun
-from diag.model.live_series import Series, Span
+from diag.model.live_series import Series, Span, Told
 from diag.model.live_stacks import Whereabouts
 from diag.rules import engine
 from diag.rules.engine import FEWEST_SNAPSHOTS, LiveDecision
-from diag.rules.finding import Answer, CannotTell, Evidence, Subject
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline.intervals import Intervals
 
@@ -74,6 +74,14 @@ def unreadable(device: Device, fields: Sequence[str]) -> str | None:
 def is_busy(reading: GpuReading, limits: Limits) -> bool | None:
     """Whether kernels were resident for `busy` of the time; None where that is not known."""
     return None if reading.resident_pct is None else reading.resident_pct >= 100 * limits["busy"]
+
+
+def not_held(subject: Subject, told: Told) -> Clear | CannotTell:
+    """The answer where a condition on several fields did not hold for long enough."""
+    return Clear(subject) if told.is_known else CannotTell(subject, NEVER_TOGETHER)
+
+
+NEVER_TOGETHER = "what it needs was not readable at the same time for most of the window, or snapshots are missing"
 
 
 # ---- subjects ------------------------------------------------------------------------------------------------------

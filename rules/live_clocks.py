@@ -10,8 +10,8 @@ from diag.model.clock_reasons import reason_of
 from diag.model.live import GpuReading
 from diag.model.live_run import LiveRun
 from diag.model.live_series import Told
-from diag.rules.finding import CRITICAL_SHARE, Answer, CannotTell, Clear, Evidence, Finding, Severity
-from diag.rules.live import Device, device_rows, extent, gpu, is_busy, live_device_rule, subject_of
+from diag.rules.finding import CRITICAL_SHARE, Answer, CannotTell, Evidence, Finding, Severity
+from diag.rules.live import Device, device_rows, extent, gpu, is_busy, live_device_rule, not_held, subject_of
 from diag.rules.thresholds import Limits
 
 NEEDS = ("clock_reasons", "sm_clock_hz", "sm_clock_max_hz")
@@ -32,7 +32,7 @@ def throttled_by_heat(run: LiveRun, device: Device, limits: Limits) -> Iterator[
     """
     held = _held(device, ("thermal",))
     if held.share < limits["share"]:
-        yield Clear(subject_of(run, device))
+        yield not_held(subject_of(run, device), held)
         return
     title = f"{gpu(device)} is throttled by heat for {units.share(held.share)} of the time"
     yield _finding(
@@ -56,7 +56,7 @@ def throttled_by_power(run: LiveRun, device: Device, limits: Limits) -> Iterator
     """
     held = _held(device, ("power",))
     if held.share < limits["share"]:
-        yield Clear(subject_of(run, device))
+        yield not_held(subject_of(run, device), held)
         return
     title = f"{gpu(device)} is at its power limit for {units.share(held.share)} of the time"
     is_brake = any("hw_power_brake_slowdown" in (reading.clock_reasons or ()) for reading in device.readings)
@@ -88,7 +88,7 @@ def clocks_held_down(run: LiveRun, device: Device, limits: Limits) -> Iterator[A
         return
     held = device.when(lambda reading: _is_slow_while_busy(reading, limits))
     if held.share < limits["share"]:
-        yield Clear(subject)
+        yield not_held(subject, held)
         return
     reasons = _reasons(device, held, ("setting", "hardware", "unknown"))
     why = ", ".join(reasons) if reasons else "no reason is given"

@@ -9,8 +9,18 @@ from diag.model.live import GpuReading
 from diag.model.live_run import LiveRun
 from diag.model.live_series import Told
 from diag.model.pcie import link_bytes_per_s
-from diag.rules.finding import Answer, Clear, Evidence, Finding
-from diag.rules.live import Device, device_rows, extent, gpu, is_busy, live_device_rule, subject_of, unreadable
+from diag.rules.finding import Answer, Confidence, Evidence, Finding
+from diag.rules.live import (
+    Device,
+    device_rows,
+    extent,
+    gpu,
+    is_busy,
+    live_device_rule,
+    not_held,
+    subject_of,
+    unreadable,
+)
 from diag.rules.live_waiting import holders
 from diag.rules.thresholds import Limits
 
@@ -37,7 +47,7 @@ def busy_waiting(run: LiveRun, device: Device, limits: Limits) -> Iterator[Answe
     subject = subject_of(run, device)
     held = _waiting(device, limits)
     if held.share < limits["share"]:
-        yield Clear(subject)
+        yield not_held(subject, held)
         return
     sm_active = device.mean("sm_active_pct", held.spans)
     processes = holders(run, device)
@@ -51,11 +61,7 @@ def busy_waiting(run: LiveRun, device: Device, limits: Limits) -> Iterator[Answe
         subject=subject,
         share=held.share,
         recoverable_ns=held.held_ns,
-        confidence="low"
-        if ranks == 1 and sm_active is None
-        else "high"
-        if ranks > 1 and sm_active is not None
-        else "medium",
+        confidence=_confidence(ranks, is_sm_known=sm_active is not None),
         counterfactual="If no rank had to wait for another one, the same work would take that much less time.",
         evidence=list(_evidence(run, device, held, ranks)),
         refute="A timeline of this rank shows other kernels than NCCL's in that time.",
@@ -65,6 +71,12 @@ def busy_waiting(run: LiveRun, device: Device, limits: Limits) -> Iterator[Answe
         ],
         extent=extent(held.spans),
     )
+
+
+def _confidence(ranks: int, *, is_sm_known: bool) -> Confidence:
+    """Low where neither tells a kernel that waits from tiny ones."""
+    signs: Sequence[Confidence] = ("low", "medium", "high")
+    return signs[(ranks > 1) + is_sm_known]
 
 
 def _waiting(device: Device, limits: Limits) -> Told:

@@ -8,7 +8,7 @@ from diag.model import units
 from diag.model.live_run import LiveRun
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.live import HOW_TO_DUMP, Device, extent, gpu, live_device_rule, process, subject_of
-from diag.rules.live_waiting import Waiting, holders, idle_ns, strangers
+from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns
 from diag.rules.thresholds import Limits
 
 NEEDS = ("resident_pct", "processes")
@@ -32,7 +32,7 @@ def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator
     """
     subject = subject_of(run, device)
     idle = idle_ns(device)
-    pids = strangers(device)
+    pids = holding_pids(device)
     if not pids or idle < limits["share"] * run.window_ns:
         yield Clear(subject)
         return

@@ -8,8 +8,8 @@ from diag.model import units
 from diag.model.live import GpuReading
 from diag.model.live_run import LiveRun
 from diag.model.pcie import link_bytes_per_s
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.live import Device, device_rows, extent, gpu, is_busy, live_device_rule, subject_of
+from diag.rules.finding import Answer, CannotTell, Evidence, Finding
+from diag.rules.live import Device, device_rows, extent, gpu, is_busy, live_device_rule, not_held, subject_of
 from diag.rules.thresholds import Limits
 
 NEEDS = ("resident_pct", "pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max")
@@ -37,7 +37,7 @@ def link_below_its_best(run: LiveRun, device: Device, limits: Limits) -> Iterato
         return
     degraded = device.when(lambda reading: _is_degraded(reading, limits))
     if degraded.held_ns < limits["share"] * busy.held_ns:
-        yield Clear(subject)
+        yield not_held(subject, degraded)
         return
     seen = next(reading for reading in reversed(device.readings) if _is_degraded(reading, limits))
     is_, could = (seen.pcie_generation, seen.pcie_width), (seen.pcie_generation_max, seen.pcie_width_max)

@@ -93,7 +93,7 @@ def holders(run: LiveRun, device: Device) -> Sequence[LiveProcess]:
     return sorted(watched, key=lambda each: (-(each.cores or 0.0), each.pid))
 
 
-def strangers(device: Device) -> Sequence[int]:
+def holding_pids(device: Device) -> Sequence[int]:
     """Pids that hold it, in the last snapshot that tells."""
     known = device.known("processes")
     return sorted({each.pid for each in known[-1]}) if known else ()

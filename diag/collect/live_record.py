@@ -111,11 +111,15 @@ class Recorder:
             self._commit()
 
     def _commit(self, note: str | None = None) -> None:
+        before = (self._n_snapshots, self._n_stacks, self._previous, dict(self._series))
         try:
             with self._case.transaction():
                 for snapshot, body in self._pending:
                     self._insert(snapshot, body)
                 self._tell(note)
+        except KeyboardInterrupt:  # nothing of it was written; on leaving the context all of it is tried once more
+            self._n_snapshots, self._n_stacks, self._previous, self._series = before
+            raise
         except (StorageError, sqlite3.Error) as error:
             self.is_full = True
             raise StorageError(

@@ -44,6 +44,11 @@ class Told:
         return sum(end - start for start, end in self.spans)
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is known for at least `LEAST_KNOWN` of the window: fields may be readable, but never together."""
+        return self.known_ns >= LEAST_KNOWN * self.window_ns
+
+    @property
     def share(self) -> float:
         """Of the window."""
         return self.held_ns / self.window_ns if self.window_ns else 0.0

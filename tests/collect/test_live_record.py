@@ -247,6 +247,27 @@ def test_a_mig_instance_is_no_other_device(tmp_path: Path) -> None:
     assert len({finding.id for finding in report.findings}) == len(report.findings)
 
 
+def test_an_interrupt_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = watched(seconds=8)
+    with (  # noqa: PT012
+        pytest.raises(KeyboardInterrupt),
+        Recorder(tmp_path / "run.diag", pid=PID, period_ns=NS_PER_S) as recorder,
+        monkeypatch.context() as changed,
+    ):
+        changed.setattr(recorder, "_tell", _interrupt)
+        for snapshot in made.snapshots:
+            recorder.add(snapshot)
+    with recorded(tmp_path / "run.diag") as case:
+        (run,) = live_runs(case)
+        orphans = "SELECT COUNT(*) FROM counter WHERE series_id NOT IN (SELECT id FROM counter_series)"
+        assert case.value(orphans) == 0
+        assert case.sources[0].capabilities["live_snapshot"] == len(run.snapshots) == 1
+
+
+def _interrupt(_: str | None) -> None:
+    raise KeyboardInterrupt
+
+
 def test_it_commits_as_it_goes(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.diag", pid=PID, period_ns=NS_PER_S) as recorder:
         for snapshot in watched(seconds=live_record.COMMIT_NS // NS_PER_S + 1).snapshots:

@@ -76,6 +76,13 @@ def test_a_bit_of_a_newer_driver_is_named(ask: Ask) -> None:
     assert "bit_33" in only_finding(ask("live.clocks", held("bit_33"))).title
 
 
+def test_fields_that_are_never_readable_together_tell_nothing(ask: Ask) -> None:
+    case = watched(lambda at: untold_device("clock_reasons") if at % 2 else untold_device("sm_clock_hz"))
+    (answer,) = ask("live.thermal", case)
+    assert isinstance(answer, CannotTell)
+    assert "at the same time" in answer.because
+
+
 def test_a_device_that_was_there_for_a_moment_is_not_judged(ask: Ask) -> None:
     case = watched(lambda at: device() if at < 5 else untold_device("clock_reasons", because="the GPU is lost"))
     (answer,) = ask("live.thermal", case)
