@@ -102,7 +102,7 @@ def _plan(wishes: Wishes) -> Plan:
         pid=wishes.pid,
         period_ns=period_ns,
         kept_ns=KEPT_NS,
-        duration_ns=period_ns if wishes.is_once else duration_ns,
+        duration_ns=period_ns if wishes.is_once and duration_ns is None else duration_ns,
         stacks_ns=None if wishes.stacks_s is None else int(wishes.stacks_s * NS_PER_S),
     )
 

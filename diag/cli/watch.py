@@ -43,7 +43,7 @@ def watch(
         Path | None, typer.Option(metavar="FILE", help="Keep the readings in FILE, for diag report and others.")
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Read twice, --every apart, write what was seen, and end.")
+        bool, typer.Option("--once", help="Write once, and end: after two readings, --every apart, or after --for.")
     ] = False,
     output_format: Annotated[
         TextOrJson, typer.Option("--format", "-f", help="How to write it: json is a line for each reading.")
@@ -75,8 +75,8 @@ def watch(
     stacks_s = None if stacks is None else _seconds("--stacks", stacks)
     if stacks_s is not None and stacks_s < SHORTEST_STACKS_S:
         raise UsageError(f"--stacks {stacks} would hold the workload up. Choose 10s or more.")
-    if once and (for_ is not None or listen is not None):
-        raise UsageError("--once reads twice and ends. Leave out --for and --listen.")
+    if once and listen is not None:
+        raise UsageError("--once ends before anybody could ask at --listen. Choose one.")
     watch_and_tell(
         Wishes(
             pid=pid,

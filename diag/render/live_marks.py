@@ -108,8 +108,8 @@ def bar(share: float | None, room: int, marks: Marks) -> list[Span]:
     return [Span(filled, "bar"), Span(marks.empty * (room - len(filled)), "dim")]
 
 
-def sparkline(values: Sequence[float | None], most: float | None, room: int, marks: Marks) -> str:
-    """The last `room` values as marks from 0 to `most`, else to the largest of them; a space where one is not known.
+def sparkline(values: Sequence[float | None], most: float, room: int, marks: Marks) -> str:
+    """The last `room` values as marks from 0 to `most`; a space where one is not known.
 
     >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS)
     '    ▁ ▅█'

@@ -81,14 +81,18 @@ def _thread(thread: ThreadStack) -> str:
 
 
 def untold(view: LiveView, look: Look) -> Section:
-    """What rules could not decide and what could not be read, each with its reason, which says what can be done."""
-    sentences = [f"{answer.rule}: {answer.because}" for answer in view.cannot_tell]
-    sentences += [_untold(each) for each in view.untold]
-    shown = dict.fromkeys(sentence[:LONGEST_SENTENCE] for sentence in sentences)
-    lines = [[span(line)] for sentence in shown for line in wrap(span(sentence).text, look.width, INDENT, "")]
+    """What rules could not decide and what could not be read, by the reason, which says what can be done."""
+    by_reason: dict[str, list[str]] = {}
+    for answer in view.cannot_tell:
+        by_reason.setdefault(answer.because, []).append(answer.rule)
+    for each in view.untold:
+        by_reason.setdefault(each.because, []).append(_untold(each))
+    sentences = [f"{', '.join(dict.fromkeys(what))}: {because}" for because, what in by_reason.items()]
+    shown = [span(sentence[:LONGEST_SENTENCE]).text for sentence in sentences]
+    lines = [[Span(line)] for sentence in shown for line in wrap(sentence, look.width, INDENT, "")]
     return Section("Cannot tell", lines)
 
 
 def _untold(each: Untold) -> str:
-    what = phrases.some(name.replace("_", " ") for name in each.what)
-    return f"{what} of {each.where}: {each.because}" if each.where else f"{what}: {each.because}"
+    what = phrases.some(field.replace("_", " ") for field in each.what)
+    return f"{what} of {each.where}" if each.where else what

@@ -65,7 +65,7 @@ def _process_cells(row: ProcessRow, depth: int, marks: Marks) -> list[str]:
     return [
         str(reading.pid),
         _number(row.cores, 2),
-        sparkline(row.history, None, SPARK_ROOM, marks),
+        sparkline(row.history, max((1.0, *filter(None, row.history))), SPARK_ROOM, marks),
         _bytes(reading.resident_bytes),
         _bytes(row.gpu_memory_bytes),
         _bytes(row.read_bytes_per_s),

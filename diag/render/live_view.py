@@ -6,7 +6,7 @@ histories. Nothing here is safe to show yet: names stand as the machine has them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -81,7 +81,7 @@ class Untold:
     """A thing that has no value, where, and why."""
 
     what: Sequence[str]  # names of fields of the reading
-    where: str  # 'GPU 0', 'pid 12' or 'here'
+    where: str | None  # 'GPU 0' or 'pid 12'; None: of the machine
     because: str
 
 
@@ -269,7 +269,7 @@ def _stacks(run: LiveRun) -> list[StackDump]:
 
 def _untold(now: Snapshot) -> list[Untold]:
     """Why things have no value: those of one place that lack the same stand together."""
-    places = [("here", now.untold)]
+    places: list[tuple[str | None, Mapping[str, str]]] = [(None, now.untold)]
     places += [(f"GPU {gpu.index}", gpu.untold) for gpu in now.gpus]
     places += [(f"pid {process.pid}", process.untold) for process in now.processes]
     found = []
