@@ -8,7 +8,7 @@ from typing import Literal
 
 from diag.model import units
 from diag.render import live_sections, live_tables
-from diag.render.layout import cells
+from diag.render.layout import cells, wrap
 from diag.render.live_marks import Line, Look, Section, Span, fitted, span
 from diag.render.live_text import headline
 from diag.render.live_view import LiveView
@@ -24,6 +24,8 @@ BRIEF_BELOW = 3
 
 LEAST = 5
 """Lines that each section gets before any gets more."""
+
+KEY_ROOM = 18
 
 KEYS = (
     ("q", "quit; the workload goes on"),
@@ -64,21 +66,21 @@ def frame(view: LiveView, state: ViewState, look: Look, height: int) -> list[Lin
 def page_lines(view: LiveView, page: Page, look: Look) -> list[Line]:
     """All lines of a page other than the first."""
     if page == "help":
-        keys = [[span(f"{key:<16}", "title"), span(what)] for key, what in KEYS]
-        return [[span("Keys", "title")], *(fitted(line, look.width) for line in keys)]
+        lines = [wrap(what, look.width, " " * KEY_ROOM, f"{key:<{KEY_ROOM}}") for key, what in KEYS]
+        return [[span("Keys", "title")], *([span(line)] for of_key in lines for line in of_key)]
     if page == "stacks":
         shown = live_sections.stacks(view, look).lines
         return list(shown) or [[span("No stacks yet: press s.")]]
-    lines: list[Line] = []
+    found: list[Line] = []
     for finding in view.findings:
         text = render_finding(finding, width=look.width)
-        lines += [fitted([span(line)], look.width) for line in text.splitlines()] + [[]]
-    if not lines:
-        lines = [[span("No finding is in force.")], []]
+        found += [fitted([span(line)], look.width) for line in text.splitlines()] + [[]]
+    if not found:
+        found = [[span("No finding is in force.")], []]
     clear = ", ".join(dict.fromkeys(answer.rule for answer in view.clear))
-    lines += [fitted([span(f"Clear: {clear}.")], look.width)] if clear else []
+    found += [[span(line)] for line in wrap(f"Clear: {clear}.", look.width, "  ", "")] if clear else []
     unknown = live_sections.untold(view, look)
-    return [*lines, *([[], [span(unknown.title, "title")], *unknown.lines] if unknown.lines else [])]
+    return [*found, *([[], [span(unknown.title, "title")], *unknown.lines] if unknown.lines else [])]
 
 
 def _main(view: LiveView, look: Look, room: int) -> list[Line]:

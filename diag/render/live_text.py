@@ -43,7 +43,7 @@ def headline(view: LiveView) -> str:
         else f"{name(watched.name, LONGEST_NAME) if watched else 'ended'} (pid {view.pid})"
     )
     at = time.strftime("%H:%M:%S", time.localtime(view.time_ns / 1e9))
-    since = "" if view.elapsed_ns is None else f", over {units.time(view.elapsed_ns)}"
+    since = "" if view.elapsed_ns is None else f", over {view.elapsed_ns / 1e9:.1f} s"
     return f"{what} at {at}{since}"
 
 
