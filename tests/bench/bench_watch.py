@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import statistics
 import struct
 import subprocess
@@ -58,14 +59,18 @@ print(time.perf_counter() - wall, time.process_time() - cpu, flush=True)
 @contextmanager
 def workload(program: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         yield process
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # its children, too
         process.communicate()
 
 
