@@ -15,6 +15,7 @@ from diag.cli.choices import TextOrJson
 from diag.cli.metrics_server import MetricsServer, parse_address
 from diag.cli.signals import ENDING
 from diag.cli.terminal import braille, color, note, width, write
+from diag.collect.live_record import Recorder, check_target
 from diag.collect.watching import Ending, MachineClock, Order, Plan, Quit, Readers, Watch
 from diag.errors import InputError, NothingToTell
 from diag.model.live_run import NS_PER_S, LiveRun
@@ -73,14 +74,14 @@ def watch_and_tell(wishes: Wishes) -> None:
 
 def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
     """Raises InputError where there is no such process, NothingToTell where there is nothing to watch."""
-    ENDING.kept = "the workload goes on"
+    if wishes.record is not None:
+        check_target(wishes.record)
     _check(wishes, readers, judge)
+    ENDING.kept = "the workload goes on"
     teller = _Teller(judge)
     with ExitStack() as opened:
         keep = None
         if wishes.record is not None:
-            from diag.collect.live_record import Recorder
-
             keep = opened.enter_context(Recorder(wishes.record, wishes.pid)).add
         if wishes.listen is not None:
             server = MetricsServer(

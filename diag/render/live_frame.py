@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from diag.model import units
-from diag.render import live_sections, live_tables
+from diag.render import live_sections, live_processes
 from diag.render.layout import cells, wrap
 from diag.render.live_marks import Line, Look, Section, Span, fitted, span
 from diag.render.live_text import headline
@@ -92,8 +92,8 @@ def _main(view: LiveView, look: Look, room: int) -> list[Line]:
         Section("", [live_sections.host_line(view, look)]),
         gpus,
         live_sections.findings(view, look),
-        live_tables.processes(view, look),
-        live_tables.threads(view, look, most=max(5, room // 4)),
+        live_processes.processes(view, look),
+        live_processes.threads(view, look, most=max(5, room // 4)),
         live_sections.stacks(view, look, LIVE_FRAMES),
         live_sections.untold(view, look),
     ]

@@ -6,7 +6,7 @@ import time
 
 from diag.model import units
 from diag.model.live import ProcessReading
-from diag.render import live_sections, live_tables
+from diag.render import live_sections, live_processes
 from diag.render.live_marks import COLORED, Look, Marks, Section, ansi, fitted, name, span
 from diag.render.live_view import LiveView
 
@@ -20,8 +20,8 @@ def render_live_text(view: LiveView, *, width: int, marks: Marks, color: bool = 
     sections = [
         Section("", [fitted([span(headline(view), "title")], width), live_sections.host_line(view, look)]),
         live_sections.gpus(view, look),
-        live_tables.processes(view, look),
-        live_tables.threads(view, look, MOST_THREADS),
+        live_processes.processes(view, look),
+        live_processes.threads(view, look, MOST_THREADS),
         live_sections.stacks(view, look),
         live_sections.findings(view, look),
         live_sections.untold(view, look),
