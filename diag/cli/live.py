@@ -78,18 +78,20 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
         check_target(wishes.record)
     _check(wishes, readers, judge)
     ENDING.kept = "the workload goes on"
-    teller = _Teller(judge)
+    plan, teller = _plan(wishes), _Teller(judge)
     with ExitStack() as opened:
         keep = None
         if wishes.record is not None:
-            keep = opened.enter_context(Recorder(wishes.record, wishes.pid)).add
+            recorder = Recorder(wishes.record, pid=wishes.pid, period_ns=plan.period_ns)
+            keep = opened.enter_context(recorder).add
+            ENDING.kept += f", and what was read of it is in {wishes.record}"
         if wishes.listen is not None:
             server = MetricsServer(
                 parse_address(wishes.listen), CONTENT_TYPE, lambda: render_live_prometheus(teller.view)
             )
             note(f"metrics are at {opened.enter_context(server).url}")
         teller.output = _output(wishes, opened)
-        ending = Watch(_plan(wishes), readers, MachineClock()).until_done(teller.output.wait, teller.tell, keep)
+        ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, keep)
     if wishes.is_once:
         write(_rendered(teller.view, wishes.output_format))
     if ending.is_over:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from diag.collect.host import read_host
 from diag.collect.nvml import Nvml
 from diag.collect.proc import ProcessTree
-from diag.collect.stacks import dump
+from diag.collect.stacks import dump, is_python
 from diag.collect.watching import Readers
 from diag.model.live import GpuReading, ProcessReading, Untold
 
@@ -23,6 +23,7 @@ def live_readers(pid: int | None) -> Iterator[Readers]:
             gpus=nvml.read,
             processes=followed.read,
             stacks=dump,
+            is_python=is_python,
             untold=lambda: {**nvml.untold, **followed.untold},
         )
 

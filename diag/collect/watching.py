@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from diag.model.live import GpuReading, HostReading, ProcessReading, Snapshot, StackDump, Untold
@@ -72,6 +73,7 @@ class Readers:
     processes: Callable[[Sequence[GpuReading]], Sequence[ProcessReading]]
     """Handed the GPUs, whose readings name who holds their memory."""
     stacks: Callable[[int], StackDump]
+    is_python: Callable[[int], bool]
     untold: Callable[[], Untold]
     """Why the last reading lacks GPUs or processes."""
 
@@ -129,7 +131,7 @@ class Watch:
             while order := wait(due_ns):
                 if isinstance(order, Quit):
                     return self._ending()
-                self._pending += self._dumps(to_dump(self._plan.pid, snapshot) if order.pid is None else [order.pid])
+                self._pending += self._dumps(self._to_dump(snapshot) if order.pid is None else [order.pid])
                 tell(self.run)
 
     @property
@@ -167,7 +169,10 @@ class Watch:
         if every_ns is None or (self._dumped_ns is not None and snapshot.clock_ns - self._dumped_ns < every_ns):
             return ()
         self._dumped_ns = snapshot.clock_ns
-        return self._dumps(to_dump(self._plan.pid, snapshot))
+        return self._dumps(self._to_dump(snapshot))
+
+    def _to_dump(self, snapshot: Snapshot) -> list[int]:
+        return to_dump(self._plan.pid, snapshot, self._readers.is_python)
 
     def _dumps(self, pids: Sequence[int]) -> tuple[StackDump, ...]:
         return tuple(map(self._readers.stacks, pids))
@@ -205,13 +210,17 @@ def next_deadline(started_ns: int, period_ns: int, now_ns: int) -> int:
     return started_ns + ((now_ns - started_ns) // period_ns + 1) * period_ns
 
 
-def to_dump(pid: int | None, snapshot: Snapshot) -> list[int]:
-    """Processes whose stacks tell most: the ranks of a job, else the watched one, else those that hold GPU memory."""
+def to_dump(pid: int | None, snapshot: Snapshot, is_python: Callable[[int], bool]) -> list[int]:
+    """Processes whose Python stacks tell most: the ranks of a job, else the watched one, else its descendants.
+
+    Where none is Python the watched one is asked all the same, for its answer says why there are no stacks.
+    """
     alive = [each for each in snapshot.processes if each.state not in ENDED]
-    ranks = sorted((each.rank, each.pid) for each in alive if each.rank is not None)
-    if ranks:
-        return [each for _, each in ranks][:MOST_DUMPED]
-    return [each.pid for each in alive if pid is None or each.pid == pid][:MOST_DUMPED]
+    ranks = [pid for _, pid in sorted((each.rank, each.pid) for each in alive if each.rank is not None)]
+    watched = [each.pid for each in alive if pid is None or each.pid == pid]
+    choices = (ranks, watched, [each.pid for each in alive])
+    of_python = (list(islice(filter(is_python, pids), MOST_DUMPED)) for pids in choices)
+    return next(filter(None, of_python), watched[:1])
 
 
 def has_ended(process: ProcessReading) -> bool:

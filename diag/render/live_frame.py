@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from diag.model import units
-from diag.render import live_sections, live_processes
+from diag.render import live_processes, live_sections
 from diag.render.layout import cells, wrap
 from diag.render.live_marks import Line, Look, Section, Span, fitted, span
 from diag.render.live_text import headline

@@ -6,7 +6,7 @@ import time
 
 from diag.model import units
 from diag.model.live import ProcessReading
-from diag.render import live_sections, live_processes
+from diag.render import live_processes, live_sections
 from diag.render.live_marks import COLORED, Look, Marks, Section, ansi, fitted, name, span
 from diag.render.live_view import LiveView
 
