@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -60,7 +60,8 @@ def frame(view: LiveView, state: ViewState, look: Look, height: int) -> list[Lin
         body = _scrolled(page_lines(view, state.page, look), state.top, room, look.width)
     lines: list[Line] = [_head(view, state, look), *body[:room]]
     lines += [[] for _ in range(height - 1 - len(lines))]
-    return [*lines, _foot(state, look)][:height]
+    shown: Iterator[Line] = (fitted(line, look.width) for line in (*lines, _foot(state, look)))
+    return list(shown)[:height]
 
 
 def page_lines(view: LiveView, page: Page, look: Look) -> list[Line]:

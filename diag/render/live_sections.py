@@ -41,7 +41,7 @@ def gpus(view: LiveView, look: Look, *, is_brief: bool = False) -> Section:
     if hidden := len(view.gpus) - len(shown):
         said = f"{units.count(hidden, 'GPU')} left out: no process of this workload holds memory there."
         lines.append(fitted([span(said, "dim")], look.width))
-    return Section("GPUs", lines)
+    return Section("", lines)
 
 
 def findings(view: LiveView, look: Look) -> Section:
