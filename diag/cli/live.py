@@ -86,9 +86,7 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
             keep = opened.enter_context(recorder).add
             ENDING.kept += f", and what was read of it is in {wishes.record}"
         if wishes.listen is not None:
-            server = MetricsServer(
-                parse_address(wishes.listen), CONTENT_TYPE, lambda: render_live_prometheus(teller.view)
-            )
+            server = MetricsServer(parse_address(wishes.listen), CONTENT_TYPE, teller.metrics)
             note(f"metrics are at {opened.enter_context(server).url}")
         teller.output = _output(wishes, opened)
         ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, keep)
