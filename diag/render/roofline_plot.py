@@ -83,7 +83,7 @@ class Plot:
         share = self.chart.kernels[mark.number - 1].share
         if not mark.is_main or not share:
             return
-        radius = LARGEST_DISC * math.sqrt(min(share, 1.0))
+        radius = min(LARGEST_DISC, self.canvas.dots_down // 8) * math.sqrt(min(share, 1.0))
         across, down = self._across(mark.intensity), self._down(mark.work_per_s)
         for step in range(48 if radius >= 2 else 0):
             angle = step * 2 * math.pi / 48
@@ -93,9 +93,9 @@ class Plot:
 
     def _way_to_the_roof(self, mark: Mark) -> None:
         """Upright, from the mark to what is attainable at its intensity."""
-        ends = sorted((self._down(mark.attainable_work_per_s), self._down(mark.work_per_s)))
-        for down in range(*ends, 2):
-            self.canvas.dot(self._across(mark.intensity), down, "selected")
+        top, bottom = sorted((self._down(mark.attainable_work_per_s), self._down(mark.work_per_s)))
+        for down in range(top, bottom, 2):
+            self.canvas.dot(self._across(mark.intensity), down, "way")
 
     def _marks(self, selected: int | None) -> None:
         """Signs where kernels stand, those that would cover another beside it; crosses over the other levels."""
@@ -136,7 +136,7 @@ class Plot:
             yield "".join(text for text, _ in runs).rstrip()
 
     def runs(self) -> Iterator[list[tuple[str, str]]]:
-        """The lines in parts, each with its ink: 'measured', 'datasheet', 'selected', 'wrong', or none."""
+        """The lines in parts, each with its ink: measured, datasheet, mark, wrong, selected, way, or none."""
         at_row = {self.canvas.cell(0, self._down(tick))[1]: tick for tick in ticks(self.chart.rates, ROW_TICKS)}
         for row in range(self.canvas.height):
             label = tick_label(at_row[row]) if row in at_row else ""
