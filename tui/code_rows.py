@@ -95,12 +95,12 @@ def columns(rows: Sequence[CodeRow]) -> list[Column[CodeRow]]:
         ]
     made.append(Column("address", "offset", 8, lambda row: f"{row.offset:#x}", lambda row: -row.offset))
     if any(row.line.reasons for row in rows):
-        made.append(Column("reason", "most in state", 23, lambda row: row.reason, lambda row: row.reason))
+        made.append(Column("reason", "most in state", 21, lambda row: row.reason, lambda row: row.reason))
     if any(row.line.executed is not None for row in rows):
         made.append(
             Column("executed", "executed", 13, lambda row: _number(row.line.executed), lambda row: row.line.executed)
         )
-    made.append(Column("code", "instruction, source line", None, _text, lambda row: (row.where, row.offset)))
+    made.append(Column("code", "source line, instruction", None, _text, lambda row: (row.where, row.offset), least=16))
     return made
 
 
@@ -115,4 +115,15 @@ def _share(row: CodeRow) -> str:
 def _text(row: CodeRow) -> str:
     """The line first, as names lose their middle."""
     code = row.line.sass or (units.count(row.instructions, "instruction") if row.instructions > 1 else "")
-    return "  ".join(filter(None, (row.where, code))) or "(no source line, no machine code in the report)"
+    return ", ".join(filter(None, (row.where, code))) or NOT_CAPTURED
+
+
+def told(row: CodeRow) -> str:
+    """All that is known of one row."""
+    line, parts = row.line, [f"{row.line.address:#x}"]
+    if line.file and line.line:
+        parts.append(f"{line.file}:{line.line}")
+    if line.samples and line.not_issued is not None:
+        parts.append(f"{line.not_issued:,} of {line.samples:,} samples while the scheduler issued nothing")
+    parts += [f"{reason} {samples:,}" for reason, samples in line.reasons]
+    return "; ".join(parts)

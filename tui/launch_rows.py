@@ -43,6 +43,7 @@ def _group(rows: Sequence[LaunchRow]) -> Entry:
 def columns(rows: Sequence[Entry]) -> list[Column[Entry]]:
     is_grouped = any(row.count > 1 for row in rows)
     count: Column[Entry] = Column("count", "launches", 9, lambda row: f"{row.count:,}", lambda row: row.count)
+    speaker: Column[Entry] = Column("speaker", "spoken for by", 13, lambda row: row.row.spoken_for_by)
     return [
         Column("time", "profiled", 9, lambda row: _time(row.total_ns), lambda row: row.total_ns),
         *([count] if is_grouped else []),
@@ -51,7 +52,7 @@ def columns(rows: Sequence[Entry]) -> list[Column[Entry]]:
         Column("bound", "bound", 8, lambda row: row.row.bound or NOT_CAPTURED, lambda row: row.row.bound),
         Column("id", "id", 8, lambda row: row.row.id, lambda row: (-row.row.source, -row.row.number)),
         Column("dram", "DRAM", 7, lambda row: _percent(row.row.sol.dram_pct), lambda row: row.row.sol.dram_pct),
-        Column("speaker", "speaks: ", 9, lambda row: row.row.spoken_for_by, lambda row: row.row.spoken_for_by),
+        *([] if is_grouped else [speaker]),
         Column("name", "kernel", None, lambda row: f"{row.row.short_name} {row.row.configuration}", _name),
     ]
 

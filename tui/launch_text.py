@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from textual.content import Content
@@ -149,7 +150,10 @@ def _occupancy(told: LaunchOccupancy, achieved_pct: float | None, width: int) ->
         yield _limit(told, name, getattr(fits.limits, name))
     yield Content("")
     yield _title("What would change it")
-    yield from (content(f"- {step}") for step in occupancy_remedies.limiters(told.sm, told.block, fits).steps)
+    if fits.warps_per_sm == told.sm.warps_per_sm:
+        yield content("Nothing: an SM has no room for more warps.")
+    else:
+        yield from (content(f"- {step}") for step in occupancy_remedies.limiters(told.sm, told.block, fits).steps)
 
 
 def _limit(told: LaunchOccupancy, name: str, blocks: int | None) -> Content:
@@ -190,7 +194,7 @@ def _of_whole(found: Sequence[Stall], whole: str, width: int) -> Iterator[Conten
     yield _title(WHOLES[whole])
     for stall_class, inside in by_class(of):
         total = sum(stall.share for stall in inside)
-        yield _measure(stall_class.title.capitalize(), 100 * total, width, "bold")
+        yield _measure(stall_class.title[0].upper() + stall_class.title[1:], 100 * total, width, "bold")
         for stall in sorted(inside, key=lambda each: -each.share):
             waits = reasons()[stall.reason].waits_for
             yield Content(f"  {stall.reason:<{LABEL - 2}}{100 * stall.share:6.1f} %  {waits}")
@@ -203,6 +207,8 @@ def _of_whole(found: Sequence[Stall], whole: str, width: int) -> Iterator[Conten
 
 # ---- NVIDIA's rules ------------------------------------------------------------------------------------------------
 
+_LINK = re.compile(r"@[a-z]+:[^@:]*:([^@]*)@")
+"""As `@section:Occupancy:Occupancy@`: what the text is, after what it leads to."""
 SIGNS = {"fault": "●", "no fault": "○", "error": "×"}
 
 
@@ -217,5 +223,5 @@ def vendor(row: LaunchRow) -> Content:
         )
         kind = said(rule)
         lines.append(content(f"{SIGNS[kind]} {rule.type}: {rule.title or rule.name or rule.rule}{speedup}", "bold"))
-        lines.append(content(rule.message))
+        lines.append(content(_LINK.sub(r"\1", rule.message)))
     return Content("\n").join(lines)

@@ -107,14 +107,14 @@ def figures(report: Report, chart: Chart, point: Point) -> Iterator[str]:
             "counter or a ceiling is wrong. No verdict."
         )
     yield (
-        f"{mark.precision} over {mark.level}: {units.share(point.share_of_roof)} of its roof. "
-        f"{units.quantity(mark.work_per_s, f'{unit}/s')} at {units.quantity(mark.intensity, f'{unit}/byte')}, where "
-        f"{units.quantity(mark.attainable_work_per_s, f'{unit}/s')} can be had"
+        f"{mark.precision} over {mark.level}: {units.quantity(mark.work_per_s, f'{unit}/s')} of "
+        f"{units.quantity(mark.attainable_work_per_s, f'{unit}/s')} ({units.share(point.share_of_roof)}) at "
+        f"{units.quantity(mark.intensity, f'{unit}/byte')}"
     )
     where = "left" if point.side == "memory" else "right"
     yield (
-        f"{where.capitalize()} of the ridge point {point.ridge_point:.3g}: {point.roof} is its roof. Bound: "
-        f"{row.bound or 'not known'}. To win: at most {units.share(row.headroom)} ({row.nearest})"
+        f"{where.capitalize()} of ridge {point.ridge_point:.3g}: {point.roof}. Bound: {row.bound or 'not known'}. "
+        f"To win ≤ {units.share(row.headroom)} ({row.nearest})"
     )
     if (roof := roof_above(point)) is not None:
         yield told(report, roof)

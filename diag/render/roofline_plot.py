@@ -111,11 +111,11 @@ class Plot:
                     break
 
     def _name_flat(self, flat: RooflineCeiling) -> None:
-        """At the right end, above the line or else below it; the notes have all names."""
+        """Above the line or else below it, as far to the right as there is room; the notes have all names."""
         text = f"{flat.name} {units.quantity(flat.per_s, flat.unit)}" + self.chart.told_by(flat)
         _, row = self.canvas.cell(0, self._down(flat.per_s))
-        column = self.canvas.width - len(text)
-        for at in (row - 1, row + 1):
+        columns = range(self.canvas.width - len(text), self.canvas.cell(self._across(self.chart.ridge(flat)), 0)[0], -8)
+        for column, at in product(columns, (row - 1, row + 1)):
             if self.canvas.is_free(column, at, len(text)):
                 self.canvas.write(column, at, text, _ink(flat))
                 return

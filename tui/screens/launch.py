@@ -58,11 +58,11 @@ are not those of the run; see *Conditions*.
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("g", "group", "Group"),
-        Binding("n", "step(1)", "Next", show=False),
-        Binding("p", "step(-1)", "Previous", show=False),
+        Binding("n", "step(1)", "Next"),
+        Binding("p", "step(-1)", "Prev"),
         Binding("k", "kernel", "Kernel"),
         Binding("r", "roofline", "Roofline"),
-        Binding("escape", "back", "List", show=False),
+        Binding("escape", "back", "List"),
     ]
 
     def __init__(self) -> None:
@@ -97,6 +97,12 @@ are not those of the run; see *Conditions*.
     def _shows_page(self) -> bool:
         return self.query_one(ContentSwitcher).current == "launch-page"
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that mean nothing where one is are not offered."""
+        if not self.is_mounted or action not in ("group", "step", "back"):
+            return super().check_action(action, parameters)
+        return self._shows_page == (action != "group")
+
     # ---- the list --------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
@@ -120,7 +126,7 @@ are not those of the run; see *Conditions*.
         launches = units.count(len(self.session.report.launches), "launch")
         if self._is_grouped:
             kernels = units.count(len(self._entries), "kernel")
-            return f"{of}{kernels} by configuration, {launches}. The one of median duration speaks for all."
+            return f"{of}{kernels}, {launches}; the one of median duration speaks for its kernel"
         return f"{of}{launches}, each by itself"
 
     def action_search(self) -> None:
@@ -154,6 +160,7 @@ are not those of the run; see *Conditions*.
 
     def open(self, row: LaunchRow) -> None:
         self.query_one(ContentSwitcher).current = "launch-page"
+        self.refresh_bindings()
         self._page.begin(row)
         self._read(row)
 
@@ -175,6 +182,7 @@ are not those of the run; see *Conditions*.
     def action_back(self) -> None:
         if self._shows_page:
             self.query_one(ContentSwitcher).current = "launch-list"
+            self.refresh_bindings()
             self._table.focus()
 
     async def show(self, target: Target) -> None:

@@ -105,7 +105,7 @@ the roof on either side, a kernel waits: read the stalls of its launch.
 
     def _title(self, chart: Chart) -> str:
         of = f" ({self._at + 1} of {len(self._charts)}, d)" if len(self._charts) > 1 else ""
-        over = f"Over {self._level}" if self._level else "Over the nearest level"
+        over = f"{chart.work_unit}/s over the bytes of {self._level or 'the nearest level'}"
         left = f"; {units.count(chart.left_out, 'more kernel')} with less time not drawn" if chart.left_out else ""
         return f"{over}{left}. {chart.title}{of}"
 

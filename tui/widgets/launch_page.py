@@ -31,6 +31,7 @@ class LaunchPage(Vertical):
     LaunchPage TabbedContent { height: 1fr; }
     LaunchPage TabPane { padding: 0; }
     LaunchPage #code-told { height: auto; max-height: 2; }
+    LaunchPage #code-detail { height: auto; max-height: 3; border-top: solid $foreground 30%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "tab(-1)", "Section", show=False),
@@ -52,7 +53,8 @@ class LaunchPage(Vertical):
                     yield Static(id=f"text-{name}")
             with TabPane("Code", id="tab-code"):
                 yield Static(id="code-told")
-                yield RowTable[CodeRow](code_rows.columns([]), Sort("samples"), dom_id="code-table")
+                yield RowTable[CodeRow](code_rows.columns([]), Sort("samples"), dom_id="code-table", opens=False)
+                yield Static(id="code-detail")
             with TabPane("NVIDIA", id="tab-vendor"), VerticalScroll(id="scroll-vendor"):
                 yield Static(id="text-vendor")
 
@@ -115,7 +117,15 @@ class LaunchPage(Vertical):
         samples = sum(line.samples or 0 for line in code)
         of = f"{units.count(samples, 'sample')} of warps" if samples else NO_SAMPLES
         lines = f" in {units.count(shown, 'line')}, t: instructions" if self._has_lines else ", t: by source line"
-        return f"{units.count(len(code), 'instruction')}{lines}; {of}"
+        nowhere = (
+            "" if any(line.sass or line.line for line in code) else ". The report has no machine code and no lines"
+        )
+        return f"{units.count(len(code), 'instruction')}{lines}; {of}{nowhere}"
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "lines":
+            return self._tabs.active == "tab-code"
+        return super().check_action(action, parameters)
 
     def action_lines(self) -> None:
         self._has_lines = not self._has_lines
@@ -127,9 +137,8 @@ class LaunchPage(Vertical):
 
     def on_row_table_highlighted(self, event: RowTable.Highlighted) -> None:
         event.stop()
-
-    def on_row_table_opened(self, event: RowTable.Opened) -> None:
-        event.stop()
+        row = self._table.row
+        self.query_one("#code-detail", Static).update(content(code_rows.told(row) if row else ""))
 
     # ---- sections --------------------------------------------------------------------------------------------------
 
@@ -142,5 +151,6 @@ class LaunchPage(Vertical):
 
     def _focus(self) -> None:
         """Keys scroll the section that is shown."""
+        self.refresh_bindings()
         name = self._tabs.active.removeprefix("tab-")
         (self._table if name == "code" else self.query_one(f"#scroll-{name}")).focus()

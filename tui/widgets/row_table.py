@@ -36,6 +36,7 @@ class Column(Generic[Row]):
     room: int | None
     text: Callable[[Row], str]
     order: Callable[[Row], Any] | None = None
+    least: int = NARROWEST_NAME  # cells that names get before other columns give way
 
     @property
     def is_name(self) -> bool:
@@ -69,7 +70,8 @@ def ordered(rows: Sequence[Row], columns: Sequence[Column[Row]], sort: Sort) -> 
 def fitting(columns: Sequence[Column[Row]], width: int) -> list[Column[Row]]:
     """All columns, or, where they leave no room for names, those to the left, and always the names."""
     kept = list(columns)
-    while len(kept) > 2 and name_room(kept, width) < NARROWEST_NAME:
+    least = next(column.least for column in columns if column.is_name)
+    while len(kept) > 2 and name_room(kept, width) < least:
         kept.remove([column for column in kept if not column.is_name][-1])
     return kept
 
@@ -119,8 +121,10 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
             super().__init__(table)
             self.sort = sort
 
-    def __init__(self, columns: Sequence[Column[Row]], sort: Sort, *, dom_id: str | None = None) -> None:
+    def __init__(self, columns: Sequence[Column[Row]], sort: Sort, *, dom_id: str, opens: bool = True) -> None:
+        """`opens`: whether there is more to a row than its line."""
         super().__init__(id=dom_id)
+        self.opens = opens
         self.columns, self.sort = columns, sort
         self.rows: Sequence[Row] = ()
         self.cursor = 0
@@ -224,8 +228,11 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
     def action_edge(self, is_last: int) -> None:
         self.move_to(len(self.rows) - 1 if is_last else 0)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.opens if action == "open" else super().check_action(action, parameters)
+
     def action_open(self) -> None:
-        if self.rows:
+        if self.rows and self.opens:
             self.post_message(self.Opened(self))
 
     def action_sort(self) -> None:
