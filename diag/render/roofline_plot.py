@@ -23,6 +23,9 @@ LARGEST_DISC = 7
 DOTTED = 4
 """Of the roofs that only a datasheet promises, one dot in so many is drawn."""
 
+LABEL_STEP = 8
+"""Cells by which the label of a flat roof gives way to the left."""
+
 Place = tuple[int, int]
 
 
@@ -114,7 +117,9 @@ class Plot:
         """Above the line or else below it, as far to the right as there is room; the notes have all names."""
         text = f"{flat.name} {units.quantity(flat.per_s, flat.unit)}" + self.chart.told_by(flat)
         _, row = self.canvas.cell(0, self._down(flat.per_s))
-        columns = range(self.canvas.width - len(text), self.canvas.cell(self._across(self.chart.ridge(flat)), 0)[0], -8)
+        right = self.canvas.width - len(text)
+        left, _ = self.canvas.cell(self._across(self.chart.ridge(flat)), 0)
+        columns = range(right, min(left, right - 1), -LABEL_STEP)
         for column, at in product(columns, (row - 1, row + 1)):
             if self.canvas.is_free(column, at, len(text)):
                 self.canvas.write(column, at, text, _ink(flat))

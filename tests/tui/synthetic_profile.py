@@ -63,7 +63,7 @@ SAMPLED: Mapping[str, Mapping[int, int]] = {
 SAMPLE = "smsp__pcsamp_warps_issue_stalled_{}"
 RULES = (
     Said(
-        "Warps wait for @section:WarpStateStats:memory@.", "CPIStall", "WarpStateStats", 3, "Long Scoreboard", (2, 12.5)
+        "Warps wait for @section:WarpStateStats:memory@.", "CPIStall", "WarpStateStats", 4, "Long Scoreboard", (2, 12.5)
     ),
     Said("The memory system is busy.", "SOLBottleneck", "SpeedOfLight", 2),
 )

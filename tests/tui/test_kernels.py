@@ -10,8 +10,9 @@ from textual.pilot import Pilot
 from diag.rules.report import KernelRow, Report
 from diag.tui import kernel_rows
 from diag.tui.app import DiagApp
+from diag.tui.kernel_rows import Entry
 from diag.tui.navigation import Target, ToKernel, ToLaunch, ToRoofline, ToTimeline
-from diag.tui.widgets.row_table import RowTable, Sort, fitting, ordered
+from diag.tui.widgets.row_table import Column, RowTable, Sort, fitting, ordered
 from tests.builders.nsys_export import NsysExport
 from tests.tui.driving import LARGE, SMALL, check_picture, drive, press, settle, shown
 from tests.tui.synthetic_profile import PROFILE
@@ -53,7 +54,7 @@ def cursor(pilot: Pilot[None], name: str = "kernels-table") -> Any:
 def jumps(pilot: Pilot[None]) -> list[Target]:
     """What the app is told to jump to from now on; it stays where it is."""
     told: list[Target] = []
-    cast(DiagApp, pilot.app).go = told.append  # type: ignore[method-assign]
+    cast(DiagApp, pilot.app).go = told.append  # type: ignore[method-assign, assignment]
     return told
 
 
@@ -69,7 +70,7 @@ def test_pictures(training: Path, size: tuple[int, int]) -> None:
 
 
 def test_columns_give_way_from_the_right_and_names_stay() -> None:
-    entry = kernel_rows.Entry([KernelRow(1, 1, 0, "k", "k", 1, 9, 9, 9, 9, 1.0, 1.0)], 9)
+    entry = Entry([KernelRow(1, 1, 0, "k", "k", 1, 9, 9, 9, 9, 1.0, 1.0)], 9)
     columns = kernel_rows.columns([entry])
     assert [column.key for column in fitting(columns, 200)][-3:] == ["max", "min", "kernel"]
     assert [column.key for column in fitting(columns, 80)] == ["share", "total", "count", "median", "kernel"]
@@ -78,10 +79,8 @@ def test_columns_give_way_from_the_right_and_names_stay() -> None:
 
 def test_rows_that_know_nothing_come_last_in_both_directions() -> None:
     rows = [KernelRow(1, 1, 0, name, name, 1, 9, 9, 9, 9, 1.0, 1.0) for name in "ab"]
-    entries = [kernel_rows.Entry([row], 9) for row in rows]
-    columns = [
-        kernel_rows.Column[kernel_rows.Entry]("k", "k", None, lambda e: e.name, lambda e: 1 if e.name == "b" else None)
-    ]
+    entries = [Entry([row], 9) for row in rows]
+    columns = [Column[Entry]("k", "k", None, lambda entry: entry.name, lambda entry: 1 if entry.name == "b" else None)]
     for is_descending in (True, False):
         assert [entry.name for entry in ordered(entries, columns, Sort("k", is_descending))] == ["b", "a"]
 
