@@ -102,6 +102,13 @@ def entries(report: Report, *, is_grouped: bool) -> list[Entry]:
     return [Entry(rows, sum(kernel_ns.values())) for rows in by_name.values()]
 
 
+def named(report: Report, name: str) -> Entry | None:
+    """The kernel of this name on all devices, as it is spelt or as another tool would spell it."""
+    grouped = {entry.name: entry for entry in entries(report, is_grouped=True)}
+    alike = (entry for entry in grouped.values() if comparable(entry.name) == comparable(name))
+    return grouped.get(name) or next(alike, None)
+
+
 def matching(rows: Sequence[Entry], wanted: str) -> list[Entry]:
     """Those whose name has this part; with '#' in it, their pattern, in which that stands for any number."""
     part = wanted.casefold()

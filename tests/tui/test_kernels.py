@@ -180,6 +180,11 @@ def test_other_screens_open_the_launches_of_a_kernel(two_ranks: Path) -> None:
         await settle(pilot)
         await settle(pilot)
         assert "40 launches" in shown(pilot)
+        await press(pilot, "escape")
+        app.go(ToKernel("void gemm_1"))
+        await settle(pilot)
+        await settle(pilot)
+        assert "40 launches" in shown(pilot)
         app.go(ToKernel("never ran"))
         await settle(pilot)
         assert table(pilot).display

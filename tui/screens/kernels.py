@@ -158,11 +158,9 @@ together; `g` puts those of the same name on all devices and processes together.
     async def show(self, target: Target) -> None:
         if not isinstance(target, ToKernel):
             return
-        rows = [row for row in self.session.report.kernels if row.name == target.name]
-        rows = rows or [row for row in self.session.report.kernels if row.short_name == target.name]
-        if rows:
-            total_ns = sum(row.total_ns for row in self.session.report.kernels)
-            self._open(Entry([row for row in rows if row.name == rows[0].name], total_ns))
+        entry = kernel_rows.named(self.session.report, target.name)
+        if entry is not None:
+            self._open(entry)
         else:
             self.action_back()
             self._tell("No timeline of this case has this kernel.")
