@@ -30,6 +30,7 @@ class LaunchPage(Vertical):
     LaunchPage #launch-title { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
     LaunchPage TabbedContent { height: 1fr; }
     LaunchPage TabPane { padding: 0; }
+    LaunchPage Tab.-active { text-style: bold reverse; }
     LaunchPage #code-told { height: auto; max-height: 2; }
     LaunchPage #code-detail { height: auto; max-height: 3; border-top: solid $foreground 30%; }
     """
