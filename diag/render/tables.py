@@ -179,7 +179,13 @@ def _kernel_notes(rest: Sequence[KernelRow], has_occupancy: bool) -> Iterator[st
 
 def _kernel_name(row: KernelRow, shown: Sequence[KernelRow]) -> str:
     """The short name, or, where another row has the same, its template arguments too, without namespaces."""
-    if sum(other.short_name == row.short_name for other in shown) == 1 or row.short_name not in row.name:
+    is_alone = sum(other.short_name == row.short_name for other in shown) == 1
+    return row.short_name if is_alone else with_arguments(row)
+
+
+def with_arguments(row: KernelRow) -> str:
+    """The short name with its template arguments, which tell instances of one template apart."""
+    if row.short_name not in row.name:
         return row.short_name
     own = row.name[row.name.index(row.short_name) :]
     return _CAST.sub("", _NAMESPACE.sub("", _without_call(own)))
