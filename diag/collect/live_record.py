@@ -7,6 +7,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ from diag.model.live import GpuReading, Snapshot
 from diag.model.live_run import NS_PER_S, Step
 from diag.store.case import Case
 from diag.store.kept_file import copy_whole
+from diag.store.lock import held
 from diag.store.sqlite_errors import reported
 from diag.store.work_folder import work_folder
 
@@ -83,6 +85,8 @@ class Recorder:
         self._series: dict[tuple[str, str], int] = {}
         self._n_snapshots = self._n_committed = self._n_stacks = self._n_bytes = 0
         self._source_id = _make(path, period_ns)
+        self._open = ExitStack()
+        self._open.enter_context(held(path, exclusive=True))  # readers take a copy meanwhile
         self._case = Case.open(path, "rw")
         self._case.db.execute("PRAGMA synchronous = NORMAL")  # a rollback journal: killed, it is as last committed
 
@@ -95,6 +99,7 @@ class Recorder:
                 self._commit()
         finally:
             self._case.close()
+            self._open.close()
 
     def add(self, snapshot: Snapshot) -> None:
         """Keeps a snapshot, within COMMIT_NS also on the disk. Raises StorageError when that is full."""

@@ -272,5 +272,7 @@ def test_it_commits_as_it_goes(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.diag", pid=PID, period_ns=NS_PER_S) as recorder:
         for snapshot in watched(seconds=live_record.COMMIT_NS // NS_PER_S + 1).snapshots:
             recorder.add(snapshot)
-        with Case.open(tmp_path / "run.diag") as reader:
+        with recorded(tmp_path / "run.diag") as reader:  # as it is now, whatever is added while it is read
+            for snapshot in watched(seconds=20).snapshots[live_record.COMMIT_NS // NS_PER_S + 2 :]:
+                recorder.add(snapshot)
             assert reader.value("SELECT COUNT(*) FROM live_snapshot") == live_record.COMMIT_NS // NS_PER_S + 1
