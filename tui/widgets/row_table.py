@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from diag.render.layout import GUTTER, elide, pad, shorten
+from diag.render.layout import GUTTER, cells, elide, pad, shorten
 from diag.tui.text import safe
 
 Row = TypeVar("Row")
@@ -37,6 +37,7 @@ class Column(Generic[Row]):
     text: Callable[[Row], str]
     order: Callable[[Row], Any] | None = None
     least: int = NARROWEST_NAME  # cells that names get before other columns give way
+    lead: Callable[[Row], str] | None = None  # what stands before a name and is never shortened
 
     @property
     def is_name(self) -> bool:
@@ -79,6 +80,18 @@ def fitting(columns: Sequence[Column[Row]], width: int) -> list[Column[Row]]:
 def name_room(columns: Sequence[Column[Row]], width: int) -> int:
     taken = sum(column.room or 0 for column in columns) + len(GUTTER) * (len(columns) - 1)
     return max(1, width - len(CURSOR) - taken)
+
+
+def _names(column: Column[Row], rows: Sequence[Row], room: int) -> list[str]:
+    """Names that have the same room are shortened together."""
+    leads = [column.lead(row) if column.lead else "" for row in rows]
+    names = [""] * len(rows)
+    for width in {cells(lead) for lead in leads}:
+        alike = [at for at, lead in enumerate(leads) if cells(lead) == width]
+        shown = shorten([safe(column.text(rows[at])) for at in alike], max(1, room - width))
+        for at, name in zip(alike, shown, strict=True):
+            names[at] = leads[at] + name
+    return names
 
 
 class RowTable(ScrollView, Generic[Row], can_focus=True):
@@ -212,8 +225,8 @@ class RowTable(ScrollView, Generic[Row], can_focus=True):
         """Names in sight that begin alike show where they differ."""
         top, height = self.scroll_offset.y, self.size.height
         if self._names is None or self._names[0] != (top, height, room):
-            text = next(column.text for column in self.columns if column.is_name)
-            self._names = (top, height, room), shorten([safe(text(row)) for row in self.rows[top : top + height]], room)
+            column = next(column for column in self.columns if column.is_name)
+            self._names = (top, height, room), _names(column, self.rows[top : top + height], room)
         names = self._names[1]
         return names[at - top] if at - top < len(names) else ""
 
