@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -17,25 +16,28 @@ from textual.widgets import Input, Static
 from diag.errors import DiagError
 from diag.render.timeline_rows import Group
 from diag.rules import thresholds
-from diag.tui.navigation import Target, ToKernel, ToQuery, ToTimeline
+from diag.tui.navigation import Target, ToTimeline
 from diag.tui.screens.timeline_help import HELP
 from diag.tui.screens.timeline_jumps import Jumps
-from diag.tui.screens.view import View
-from diag.tui.text import content
+from diag.tui.screens.timeline_slices import SliceCommands
+from diag.tui.timeline.cells import first_letters
 from diag.tui.timeline.drawing import Looks
 from diag.tui.timeline.frame import frame_of
 from diag.tui.timeline.lines import HEADER, Line, StepSlices
 from diag.tui.timeline.material import Material, Reader
-from diag.tui.timeline.measuring import measured_text
+from diag.tui.timeline.measuring import Said, measured_text
 from diag.tui.timeline.pens import pens
+from diag.tui.timeline.place import Place
 from diag.tui.timeline.ruler import exact
-from diag.tui.widgets.timeline_chart import Chart
 from diag.tui.widgets.timeline_keys import KeyedChart
+
+TALL, MOST_LINES, FEWEST_LINES = 30, 9, 5
+"""Lines of what was measured, by the height of the terminal."""
 
 NOTHING = "These inputs have no timeline: they hold launches or measurements that were taken one by one."
 
 
-class Timeline(Jumps, View):
+class Timeline(Jumps, SliceCommands):
     NAME = "timeline"
     HELP = HELP
     CSS = """
@@ -63,33 +65,23 @@ class Timeline(Jumps, View):
 
     def __init__(self) -> None:
         super().__init__()
-        self._reader: Reader | None = None
         self._waiting: ToTimeline | None = None  # asked for before the tracks were there
         self._is_stale = False
         self._is_drawing = False
         self._measured: tuple[tuple[int, int] | None, tuple[int, int]] = (None, (-1, -1))
-        self._measured_lines: list[str] = []
+        self._measured_lines: list[Said] = []
         self._under = ""
-        self.note = ""
+        self._note = ""
+        self._noted_at: Place | None = None  # a note goes when one moves on
 
     def body(self) -> ComposeResult:
         yield KeyedChart()
         yield Static(id="timeline-status")
-        yield Input(id="timeline-search", placeholder="name, or part of one")
-
-    @property
-    def chart(self) -> Chart:
-        return self.query_one(Chart)
-
-    @property
-    def reader(self) -> Reader:
-        assert self._reader is not None
-        return self._reader
+        yield SearchBox()
 
     # ---- opening and closing ---------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        self.query_one(Input).display = False
         self._begin()
 
     @work(group="timeline")
@@ -183,58 +175,50 @@ class Timeline(Jumps, View):
             self._measured_lines = await self.reader.ask(lambda m: measured_text(m, line, selection))
 
     def say(self, note: str) -> None:
-        """A line in the status, until something else is said. It may come from a trace."""
-        self.note = note
+        self._note, self._noted_at = note, self.chart.place
         self._show_status()
 
     def _show_status(self) -> None:
         lines = []
         if self.chart.lines:
-            cursor_ns, line = self.chart.place.cursor_ns, self.chart.line
-            lines.append(f"▼ {exact(cursor_ns)} · {_row_name(line)}: {self._under}")
-        lines += self._measured_lines
-        if self.note:
-            lines.append(self.note)
+            at, line = exact(self.chart.place.cursor_ns), self.chart.line
+            lines.append(Said(f"▼ {at} · ", f"{self._under} · {_row_name(line)}"))
+        lines += self._measured_lines[: MOST_LINES if self.size.height >= TALL else FEWEST_LINES]
+        if self._note and self._noted_at == self.chart.place:
+            lines.append(Said("", self._note))
         elif self.chart.place.anchor_ns is not None:
-            lines.append("selecting: move the cursor, v ends")
-        room = max(self.size.width - 2, 1)
-        self.query_one("#timeline-status", Static).update(
-            Content("\n").join(content(line, room=room) for line in lines)
-        )
+            lines.append(Said("selecting: move the cursor, v ends"))
+        width = max(self.size.width - 2, 1)
+        shown = (Content(line.numbers + "".join(first_letters(line.text, width - len(line.numbers)))) for line in lines)
+        self.query_one("#timeline-status", Static).update(Content("\n").join(shown))
 
     # ---- search ----------------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        box = self.query_one(Input)
+        box = self.query_one(SearchBox)
         box.display = True
         box.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.input.display = False
         self.chart.focus()
         self.search(event.value)
 
-    def on_key(self, event: object) -> None:
-        """Esc leaves the search box."""
-        box = self.query_one(Input)
-        if getattr(event, "key", "") == "escape" and box.has_focus:
-            box.display = False
-            self.chart.focus()
 
-    def highlight(self, name_ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
-        self.chart.looks = replace(self.chart.looks, found=name_ids)
+class SearchBox(Input):
+    """Takes the place of the last line while something is typed."""
 
-    # ---- to other screens ------------------------------------------------------------------------------------------
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
 
-    def open_kernel(self, name: str) -> None:
-        self.go(ToKernel(name))
+    def __init__(self) -> None:
+        super().__init__(id="timeline-search", placeholder="part of a name; empty forgets the last search")
+        self.display = False
 
-    def open_sql(self, sql: str) -> None:
-        self.go(ToQuery(sql))
+    def on_blur(self) -> None:
+        self.display = False
+
+    def action_leave(self) -> None:
+        self.screen.query_one(KeyedChart).focus()
 
 
 def _row_name(line: Line) -> str:
-    return line.label.strip() if line.is_header else f"{line.group.label} · {line.label.strip()}"
-
-
-__all__ = ["Material", "Timeline"]
+    return line.label if line.is_header else f"{line.group.label} · {line.label}"

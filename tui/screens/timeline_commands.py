@@ -16,7 +16,6 @@ class Commands(View):
     drawn comes from the reader."""
 
     _reader: Reader | None = None
-    note = ""
 
     @property
     def chart(self) -> Chart:
@@ -28,7 +27,7 @@ class Commands(View):
         return self._reader
 
     def say(self, note: str) -> None:
-        """Shows a line until something else is said. It may come from a trace."""
+        """Shows a line until one moves on. It may come from a trace."""
         raise NotImplementedError
 
     @property

@@ -38,8 +38,8 @@ class Panel(ModalScreen[Goal | None], Generic[Goal]):
     Panel { align: center middle; }
     .timeline-panel { width: 90%; max-width: 120; height: auto; max-height: 90%; background: $panel; padding: 0 1; }
     .timeline-panel .heading { margin-bottom: 1; }
-    .timeline-panel VerticalScroll { height: auto; max-height: 60%; }
-    .timeline-panel OptionList { height: auto; max-height: 12; border: none; }
+    .timeline-panel VerticalScroll { height: auto; max-height: 65%; }
+    .timeline-panel OptionList { height: auto; max-height: 16; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [("escape,q", "leave", "Close")]
 

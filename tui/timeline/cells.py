@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from diag.render.escape import one_line
-from diag.render.layout import cells, elide
+from diag.render.layout import ELLIPSIS, cells, elide
 
 PLAIN = Style()
 LONGEST = 2_000
@@ -42,10 +42,7 @@ class Cells:
     @classmethod
     def beginning(cls, text: str, room: int, style: Style = PLAIN) -> Cells:
         """As `of`, but a text that is too long loses its end."""
-        letters = letters_of(text, LONGEST)
-        if len(letters) > room:
-            letters = letters[: room - 1] if letters[room - 1] != "" else [*letters[: room - 2], " "]
-            letters.append("…")
+        letters = first_letters(text, room)
         return cls(letters + [" "] * (room - len(letters)), [style] * room)
 
     def __len__(self) -> int:
@@ -92,6 +89,17 @@ def letters_of(text: str, room: int) -> Letters:
     for character in elide("".join(map(_steady, safe)), room):
         letters += [character, ""] if cells(character) == 2 else [character]
     return letters
+
+
+def first_letters(text: str, room: int) -> Letters:
+    """As `letters_of`, but a text that is too long loses its end and not its middle."""
+    letters = letters_of(text, LONGEST)
+    if len(letters) <= room:
+        return letters
+    if room < 2:
+        return [ELLIPSIS][:room]
+    halved = letters[room - 1] == ""  # the cut would go through a wide character
+    return [*letters[: room - 2], " ", ELLIPSIS] if halved else [*letters[: room - 1], ELLIPSIS]
 
 
 def _steady(character: str) -> str:

@@ -75,6 +75,10 @@ def _others(case: Case, row: sqlite3.Row) -> list[tuple[str, str]]:
         if column.endswith("_x"):
             of = column.removesuffix("_x")
             facts.append((of, " × ".join(str(row[f"{of}_{axis}"]) for axis in "xyz")))
+        elif column == "process_id":
+            facts.append(("pid", str(case.value("SELECT pid FROM process WHERE id = ?", (value,)))))
+        elif column in ("thread_id", "end_thread_id"):
+            facts.append((column.removesuffix("_id"), str(case.value("SELECT tid FROM thread WHERE id = ?", (value,)))))
         elif column in ("domain_id", "category_id"):
             facts.append((column.removesuffix("_id"), _name(case, value) or ""))
         elif column == "bytes" or column.endswith("_bytes"):

@@ -45,7 +45,7 @@ def host_of(material: Material, group: Group, thread_id: int | None, gap: tuple[
     """What takes most of a gap on the rows of the thread that launched, or of the busiest threads of the process."""
     found = []
     for _, of_thread in _threads(material, group, thread_id):
-        rows = [(line.label.strip(), time_by_name(material, line, *gap)[:MOST_NAMES]) for line in of_thread]
+        rows = [(line.label, time_by_name(material, line, *gap)[:MOST_NAMES]) for line in of_thread]
         said = [(label, ", ".join(f"{name} {units.time(ns)}" for name, ns in top)) for label, top in rows if top]
         longest_ns = max((ns for _, top in rows for _, ns in top), default=0)
         if said:

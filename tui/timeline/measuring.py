@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from diag.tui.timeline.ruler import exact
 MOST_NAMES = 5
 
 _PLURALS = {"copy": "copies", "memset": "memsets", "graph": "graph launches", "kernel": "kernels without a name"}
-_COUNTED = {"kernel": "kernel", "copy": "copy", "memset": "memset", "graph": "graph launch"}
 
 
 def measure(material: Material, line: Line, start_ns: int, end_ns: int) -> Measured:
@@ -30,44 +30,48 @@ def measure(material: Material, line: Line, start_ns: int, end_ns: int) -> Measu
     return measured(parts, window, start_ns, end_ns, MOST_NAMES)
 
 
-def measured_text(material: Material, line: Line, selection: tuple[int, int]) -> list[str]:
-    """Lines of a panel. Names in them come from the trace."""
+@dataclass(frozen=True)
+class Said:
+    """A line: numbers, and behind them a text that may come from the trace."""
+
+    numbers: str
+    text: str = ""
+
+
+def measured_text(material: Material, line: Line, selection: tuple[int, int]) -> list[Said]:
     start_ns, end_ns = selection
-    head = f"selected {units.time(end_ns - start_ns)} from {exact(start_ns)} to {exact(end_ns)}"
+    head = Said(f"selected {units.time(end_ns - start_ns)} from {exact(start_ns)} to {exact(end_ns)}")
     if line.kind in ("device", "stream"):
         return [head, *_of_device(measure(material, line, start_ns, end_ns), line, material.name)]
     if line.kind == "counter":
-        return [head, _of_counter(material, line, start_ns, end_ns)]
+        return [head, Said("", _of_counter(material, line, start_ns, end_ns))]
     return [head, *_of_host(material, line, start_ns, end_ns)]
 
 
-def _of_device(of: Measured, line: Line, name: Callable[[int], str]) -> list[str]:
+def _of_device(of: Measured, line: Line, name: Callable[[int], str]) -> list[Said]:
     where = line.label if line.kind == "stream" else "device"
     if not of.window_ns:
-        return [f"{where}: outside its window"]
-    parts = [
-        f"{where}: busy {_share(of.busy_ns, of.window_ns)}",
-        f"idle {_share(of.idle_ns, of.window_ns)}",
-        f"kernels {units.time(of.kernel_ns)}",
-        f"copies {units.time(of.copy_ns)}",
+        return [Said("", f"{where}: outside its window")]
+    busy = f"busy {_share(of.busy_ns, of.window_ns)} · idle {_share(of.idle_ns, of.window_ns)}"
+    kernels = of.counts["kernel"] + of.counts["communication"]
+    kinds = [
+        (kernels, "kernel", of.kernel_ns),
+        (of.counts["copy"], "copy", of.copy_ns),
+        (of.counts["memset"], "memset", of.memset_ns),
+        (of.counts["graph"], "graph launch", of.graph_ns),
     ]
-    if of.memset_ns:
-        parts.append(f"memsets {units.time(of.memset_ns)}")
-    if of.graph_ns:
-        parts.append(f"graphs {units.time(of.graph_ns)}")
+    parts = [f"{units.count(count, noun)} {units.time(time_ns)}" for count, noun, time_ns in kinds if count]
     if of.comm_ns:
         parts.append(f"communication {units.time(of.comm_ns)}, exposed {units.time(of.exposed_comm_ns)}")
-    counts = of.counts | {"kernel": of.counts["kernel"] + of.counts["communication"]}
-    counted = [units.count(counts[kind], noun) for kind, noun in _COUNTED.items() if counts[kind]]
-    return [" · ".join(parts), " · ".join(counted) or "no operations", *_top(of.top, of.window_ns, name)]
+    return [Said("", f"{where}: {busy}"), Said(" · ".join(parts) or "no operations"), *_top(of.top, of.window_ns, name)]
 
 
-def _of_host(material: Material, line: Line, start_ns: int, end_ns: int) -> list[str]:
+def _of_host(material: Material, line: Line, start_ns: int, end_ns: int) -> list[Said]:
     origin_ns = material.picture.origin_ns[line.group.source]
     around = start_ns + origin_ns, end_ns + origin_ns
     parts = [slices for _, slices in slices_of(material, line, *around)]
     if not parts:
-        return ["no row is selected: choose one with the arrow keys"]
+        return [Said("no row is selected: choose one with the arrow keys")]
     inside = [_inside(part, *around) for part in parts]
     starts, ends, names = (
         np.concatenate([getattr(part, column) for part in inside]) for column in ("start_ns", "end_ns", "name_id")
@@ -75,8 +79,8 @@ def _of_host(material: Material, line: Line, start_ns: int, end_ns: int) -> list
     busy_ns = Intervals.union_of(starts, ends).measure_ns
     top = top_names(names, ends - starts, MOST_NAMES)
     length_ns = end_ns - start_ns
-    head = f"{line.label.strip()}: {_share(busy_ns, length_ns)} in {units.count(len(names), 'slice')}"
-    return [head, *_top(top, length_ns, material.name)]
+    head = f"{line.label}: {_share(busy_ns, length_ns)} in {units.count(len(names), 'slice')}"
+    return [Said("", head), *_top(top, length_ns, material.name)]
 
 
 def _inside(slices: Slices, start_ns: int, end_ns: int) -> Slices:
@@ -104,9 +108,9 @@ def _of_counter(material: Material, line: Line, start_ns: int, end_ns: int) -> s
     return f"{line.label}: {least[0]:.6g} to {most[0]:.6g} {line.unit or ''}".rstrip()
 
 
-def _top(top: Sequence[tuple[int, int, int]], whole_ns: int, name: Callable[[int], str]) -> list[str]:
+def _top(top: Sequence[tuple[int, int, int]], whole_ns: int, name: Callable[[int], str]) -> list[Said]:
     return [
-        f"  {units.share(time_ns / whole_ns):>8}  {units.time(time_ns):>9}  {count:>7,} ×  {_named(name_id, name)}"
+        Said(f"{units.share(time_ns / whole_ns):>8} {units.time(time_ns):>9} {count:>7,} × ", _named(name_id, name))
         for name_id, time_ns, count in top
     ]
 

@@ -75,8 +75,14 @@ class Chart(Widget, can_focus=True):
 
     def order(self) -> Order:
         line = self.line
-        first = next((each for each in self.lines if each.key == (line.key[0], HEADER)), line)
-        return Order(self.place.part, self.lines_in_sight(), line, first, self.place.cursor_ns, self.looks)
+        return Order(
+            self.place.part, self.lines_in_sight(), line, self._overview_line(), self.place.cursor_ns, self.looks
+        )
+
+    def _overview_line(self) -> Line:
+        """The selected device, else the first line that holds anything."""
+        header = next((each for each in self.lines if each.key == (self.line.key[0], HEADER)), self.line)
+        return header if header.kind == "device" else next((each for each in self.lines if each.tracks), self.line)
 
     @property
     def line(self) -> Line:
