@@ -70,6 +70,7 @@ class Timeline(Jumps, SliceCommands):
         self._is_drawing = False
         self._measured: tuple[tuple[int, int] | None, tuple[int, int]] = (None, (-1, -1))
         self._measured_lines: list[Said] = []
+        self._status_height = 0
         self._under = ""
         self._note = ""
         self._noted_at: Place | None = None  # a note goes when one moves on
@@ -99,6 +100,7 @@ class Timeline(Jumps, SliceCommands):
         signs = self.draws_signs
         self.chart.begin(picture, Looks(pens(signs=signs), signs, np.empty(0, np.int64)))
         self.chart.focus()
+        self.refresh_bindings()
         if self._waiting:
             await self.show(self._waiting)
         self.chart.show_steps(await self._steps(list(picture.groups)))
@@ -190,7 +192,9 @@ class Timeline(Jumps, SliceCommands):
             lines.append(Said("selecting: move the cursor, v ends"))
         width = max(self.size.width - 2, 1)
         shown = (Content(line.numbers + "".join(first_letters(line.text, width - len(line.numbers)))) for line in lines)
-        self.query_one("#timeline-status", Static).update(Content("\n").join(shown))
+        status = self.query_one("#timeline-status", Static)
+        status.update(Content("\n").join(shown), layout=len(lines) != self._status_height)
+        self._status_height = len(lines)
 
     # ---- search ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -61,21 +60,22 @@ class Cells:
             if 0 <= at < len(self):
                 self.letters[at], self.styles[at] = letter, style
 
-    def restyled(self, columns: Iterable[int], style: Style) -> Cells:
-        """With this style on top of what these cells have."""
+    def restyled(self, columns: Iterable[int], style: Style, *, under: bool = False) -> Cells:
+        """With this style on top of what these cells have, or `under` it: what has a background keeps it."""
         styles = list(self.styles)
         for at in columns:
             if 0 <= at < len(styles):
-                styles[at] = styles[at] + style
+                styles[at] = style + styles[at] if under else styles[at] + style
         return Cells(self.letters, styles)
 
     def segments(self) -> Iterator[Segment]:
         """Both halves of a wide character take the style of the first."""
-        for style, run in groupby(self._whole_letters(), key=lambda pair: pair[1]):
-            yield Segment("".join(letter for letter, _ in run), style)
-
-    def _whole_letters(self) -> Iterator[tuple[str, Style]]:
-        return ((letter, style) for letter, style in zip(self.letters, self.styles, strict=True) if letter)
+        first = 0
+        for at in range(1, len(self) + 1):
+            is_end = at == len(self)
+            if is_end or (self.styles[at] is not self.styles[first] and self.letters[at]):
+                yield Segment("".join(self.letters[first:at]), self.styles[first])
+                first = at
 
 
 def letters_of(text: str, room: int) -> Letters:

@@ -13,7 +13,7 @@ from diag.render.palette import ACTIVITIES as INKS
 from diag.timeline.intervals import Times
 from diag.timeline.track import Columns, Samples, Slices
 from diag.tui.timeline.cells import PLAIN, Cells, letters_of
-from diag.tui.timeline.pens import IDLE, MOMENT, SEAM, Pen
+from diag.tui.timeline.pens import IDLE, SEAM, Pen
 
 NARROWEST_NAME = 4
 """Columns. In less of them a name says nothing."""
@@ -41,13 +41,17 @@ class Looks:
 def slice_cells(columns: Columns, edges_ns: Times, looks: Looks) -> Cells:
     """One cell a column: how much of it is busy, in the colour of what takes most of it."""
     shares = columns.busy_ns / np.diff(edges_ns)
-    found = np.isin(columns.name_id, looks.found)
+    heights = np.clip(np.rint(shares * 8), 1, 8).astype(np.int64)
+    heights[columns.busy_ns == 0] = 0  # something without a duration
+    at = np.flatnonzero((columns.busy_ns > 0) | (columns.count > 0))
+    found = np.isin(columns.name_id[at], looks.found)
     drawn = Cells.blank(len(shares))
-    for at in np.flatnonzero((columns.busy_ns > 0) | (columns.count > 0)).tolist():
-        pen = looks.pens[int(columns.activity[at]) if columns.activity[at] >= 0 else IDLE]
-        share = float(shares[at])
-        drawn.letters[at] = pen.letter(share, signs=looks.signs) if share > 0 else MOMENT
-        drawn.styles[at] = pen.style(share, signs=looks.signs) + (FOUND if found[at] else PLAIN)
+    for column, height, activity, is_found in zip(
+        at.tolist(), heights[at].tolist(), columns.activity[at].tolist(), found.tolist(), strict=True
+    ):
+        pen = looks.pens[activity if activity >= 0 else IDLE]
+        drawn.letters[column], style = pen.cell(height, signs=looks.signs)
+        drawn.styles[column] = style + FOUND if is_found else style
     return drawn
 
 

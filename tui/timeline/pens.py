@@ -11,9 +11,8 @@ from rich.style import Style
 from diag.render.palette import ACTIVITIES as INKS
 from diag.timeline.track import ACTIVITIES
 
-HEIGHTS = " ▁▂▃▄▅▆▇█"
-MOMENT = "╵"
-"""Something without a duration."""
+HEIGHTS = "╵▁▂▃▄▅▆▇█"
+"""The first is something without a duration."""
 
 SEAM = "▉"
 """The last cell of a slice: a hairline tells it from the next one."""
@@ -31,16 +30,13 @@ class Pen:
     name: Style  # of a name that is written inside
     sign: str
 
-    def letter(self, share: float, *, signs: bool) -> str:
-        """The cell of a column that is busy for this share of it, more than nothing."""
-        return self.sign if signs else HEIGHTS[max(1, min(8, round(share * 8)))]
+    dim: Style  # of a sign for what takes less than half of a column, as signs have one height
 
-    def style(self, share: float, *, signs: bool) -> Style:
-        """Signs have one height: what takes less than half of a column is dim."""
-        return self.fill + _DIM if signs and share < 0.5 else self.fill
-
-
-_DIM = Style(dim=True)
+    def cell(self, height: int, *, signs: bool) -> tuple[str, Style]:
+        """Of a column that is busy for so many eighths; 0 is something without a duration."""
+        if not signs or height == 0:
+            return HEIGHTS[height], self.fill
+        return self.sign, self.fill if height >= 4 else self.dim
 
 
 def pens(*, signs: bool) -> Mapping[int, Pen]:
@@ -52,6 +48,7 @@ def pens(*, signs: bool) -> Mapping[int, Pen]:
             Style(color=ink.color),
             Style(color=ink.color, reverse=True) if signs else Style(color=_on(ink.color), bgcolor=ink.color),
             ink.sign,
+            Style(color=ink.color, dim=True),
         )
         for code, ink in by_code.items()
     }

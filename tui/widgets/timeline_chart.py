@@ -79,6 +79,16 @@ class Chart(Widget, can_focus=True):
             self.place.part, self.lines_in_sight(), line, self._overview_line(), self.place.cursor_ns, self.looks
         )
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the last frame is of the part and the lines that are to be seen."""
+        frame = self._frame
+        return (
+            frame is not None
+            and frame.part == self.place.part
+            and all(line.key in frame.cells for line in self.lines_in_sight())
+        )
+
     def _overview_line(self) -> Line:
         """The selected device, else the first line that holds anything."""
         header = next((each for each in self.lines if each.key == (self.line.key[0], HEADER)), self.line)
@@ -102,7 +112,6 @@ class Chart(Widget, can_focus=True):
     def go(self, place: Place) -> None:
         self.place = place
         self.post_message(self.Moved())
-        self.refresh()
 
     def select(self, at: int) -> None:
         self.selected = min(max(at, 0), len(self.lines) - 1)
@@ -283,7 +292,7 @@ class Chart(Widget, can_focus=True):
     def _marked(self, drawn: Cells, *, is_selected: bool) -> Cells:
         assert self._frame is not None
         if self.place.selection:
-            drawn = drawn.restyled(self._columns_of(*self.place.selection), SELECTED)
+            drawn = drawn.restyled(self._columns_of(*self.place.selection), SELECTED, under=True)
         if self.place.borders:
             start_ns, end_ns = self.place.borders
             drawn = drawn.restyled((self._column_at(start_ns), self._column_at(end_ns - 1)), BORDER)
