@@ -34,6 +34,10 @@ from diag.tui.widgets.timeline_keys import KeyedChart
 TALL, MOST_LINES, FEWEST_LINES = 30, 9, 5
 """Lines of what was measured, by the height of the terminal."""
 
+COMMANDS = frozenset(
+    {"gap", "longest_gaps", "finding", "stretch", "match", "slice", "details", "linked", "kernel", "sql"}
+)
+
 NOTHING = "These inputs have no timeline: they hold launches or measurements that were taken one by one."
 
 
@@ -123,6 +127,14 @@ class Timeline(Jumps, SliceCommands):
                 found[at] = steps
         return found
 
+    @property
+    def _has_lines(self) -> bool:
+        return any(chart.lines for chart in self.query(KeyedChart))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Without tracks the commands that need them are not even listed."""
+        return self._has_lines if action in COMMANDS else True
+
     def on_unmount(self) -> None:
         if self._reader:
             self._reader.close()
@@ -149,6 +161,9 @@ class Timeline(Jumps, SliceCommands):
         self._is_stale = True
         if not self._is_drawing and self._reader is not None:
             self._draw()
+
+    def on_chart_chosen(self) -> None:
+        self.action_details()
 
     @work(group="timeline")
     async def _draw(self) -> None:
@@ -199,6 +214,8 @@ class Timeline(Jumps, SliceCommands):
     # ---- search ----------------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
+        if not self._has_lines:
+            return
         box = self.query_one(SearchBox)
         box.display = True
         box.focus()
