@@ -160,7 +160,7 @@ def test_findings_are_gone_through(training: Path) -> None:
         await press(pilot, "E")
         assert chart.place.borders == first
         await press(pilot, "F")
-        number, count = status(pilot).split("finding ")[1].split(":")[0].split(" of ")
+        number, _, count = status(pilot).split("finding ")[1].split(",")[0].partition(" of ")
         assert number == count, "before the first comes the last"
 
     drive([training], scenario)

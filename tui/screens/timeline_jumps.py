@@ -84,14 +84,14 @@ class Jumps(Commands):
         else:
             self._stretches = await self.session.ask(lambda case: evidence.stretches_of(case, finding))
         self._stretch_at = self._stretches.longest
-        self._show_stretch(f"finding {self._finding_at + 1} of {len(findings)}: {finding.title}", is_jump=True)
+        self._show_stretch(f"finding {self._finding_at + 1} of {len(findings)}", is_jump=True)
 
     def action_stretch(self, step: int) -> None:
         if self._stretches is None:
             self.say("f chooses a finding first")
             return
         self._stretch_at = (self._stretch_at + step) % len(self._stretches.spans)
-        self._show_stretch(self._stretches.finding.title, is_jump=False)
+        self._show_stretch(f"finding {self._finding_at + 1}", is_jump=False)
 
     def _show_stretch(self, head: str, *, is_jump: bool) -> None:
         assert self._stretches is not None
@@ -102,8 +102,10 @@ class Jumps(Commands):
         start_ns, end_ns = (time - origin_ns for time in spans[self._stretch_at])
         place = self.chart.place
         self.chart.go(place.showing(start_ns, end_ns) if is_jump else place.reaching(start_ns, end_ns))
-        count = f"{self._stretch_at + 1:,} of {len(spans):,}" + (" longest" if len(spans) == evidence.MOST else "")
-        self.say(f"{head} · {self._stretches.says}: {count}, e and E go on")
+        number = f"place {self._stretch_at + 1:,} of {len(spans):,}" + (
+            " longest" if len(spans) == evidence.MOST else ""
+        )
+        self.say(f"{head}, {number}: {self._stretches.finding.title} · {self._stretches.says}")
 
     # ---- search ----------------------------------------------------------------------------------------------------
 
