@@ -129,6 +129,11 @@ class Tracks:
             return bins.columns(edges_ns)
         return self.slices(track, int(edges_ns[0]), int(edges_ns[-1])).columns(edges_ns)
 
+    def sums_up(self, track: Track, edges_ns: Times) -> bool:
+        """Whether `columns` takes its bins for these borders, and reads no slice."""
+        bins = self._bins_of(track)
+        return bins is not None and bins.suffice_for(edges_ns)
+
     def slices(self, track: Track, start_ns: int, end_ns: int) -> Slices:
         """At least the slices that touch `[start_ns, end_ns)`; few others where the track is long."""
         if (made := self._made.get(track.id)) and made.slices is not None:

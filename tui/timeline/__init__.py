@@ -1,0 +1,1 @@
+"""What the timeline screen shows and measures, without any widget."""
