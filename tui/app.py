@@ -13,7 +13,6 @@ from textual.screen import Screen
 from diag.tui.commands import Commands, report_command
 from diag.tui.faults import MOST_FAULTS, FaultScreen, cause_of
 from diag.tui.navigation import FAULT, OPENING, TITLES, VIEW_OF, Target, ViewName
-from diag.tui.rule_page import RulePage
 from diag.tui.screens.findings import Findings
 from diag.tui.screens.kernels import Kernels
 from diag.tui.screens.launch import Launch
@@ -21,6 +20,7 @@ from diag.tui.screens.opening import Opening
 from diag.tui.screens.overview import Overview
 from diag.tui.screens.ranks import Ranks
 from diag.tui.screens.roofline import Roofline
+from diag.tui.screens.rule_page import RulePage
 from diag.tui.screens.sql import Sql
 from diag.tui.screens.timeline import Timeline
 from diag.tui.screens.tree import Tree
@@ -42,7 +42,7 @@ class DiagApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"view('{name}')", TITLES[name], show=False) for number, name in enumerate(TITLES, 1)),
         Binding("slash", "screen.search", "Search"),
-        Binding("o", "open", "Open"),
+        Binding("o", "open", "Open", show=False),
         Binding("question_mark", "toggle_help", "Help"),
         Binding("ctrl+p", "command_palette", "Commands"),
         Binding("q", "quit", "Quit"),

@@ -16,9 +16,21 @@ from diag.store.sqlite_errors import SIGNAL_CHECK_STEPS, let_signals_in
 _PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
 
 
+LONGEST_TEXT = 10_000
+"""Characters of a value that `first_rows` keeps; a case may hold texts of any length."""
+
+BLOB_HEAD_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Blob:
+    n_bytes: int
+    head: bytes
+
+
 @dataclass(frozen=True)
 class Rows:
-    """The first rows of a query. `is_cut`: there are more."""
+    """The first rows of a query, their values None, numbers, texts or Blobs. `is_cut`: there are more."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -30,16 +42,25 @@ def first_rows(db: sqlite3.Connection, sql: str, most: int, seconds: float | Non
 
     Raises UsageError when it is no SELECT, and sqlite3.OperationalError (`is_interrupt`) when its time is over.
     """
-    with only_reading(db), _bounded(db, seconds):
+    with only_reading(db), _limited(db, seconds):
         try:
             cursor = checked_rows(db, sql)
-            rows = cursor.fetchmany(most)
+            rows = [list(map(_bounded_value, row)) for row in itertools.islice(cursor, most)]
             is_cut = len(rows) == most and cursor.fetchone() is not None
         except (sqlite3.Error, sqlite3.Warning) as error:
             if (said := sentence(error)) is None:
                 raise
             raise UsageError(said) from error
     return Rows(distinct([name for name, *_ in cursor.description]), rows, is_cut)
+
+
+def _bounded_value(value: Any) -> Any:
+    match value:
+        case bytes():
+            return Blob(len(value), value[:BLOB_HEAD_BYTES])
+        case str() if len(value) > LONGEST_TEXT:
+            return value[:LONGEST_TEXT] + "…"
+    return value
 
 
 def checked_rows(db: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
@@ -83,7 +104,7 @@ def _allow_reading(action: int, first: str | None, *_: object) -> int:
 
 
 @contextmanager
-def _bounded(db: sqlite3.Connection, seconds: float | None) -> Iterator[None]:
+def _limited(db: sqlite3.Connection, seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return

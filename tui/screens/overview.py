@@ -34,7 +34,8 @@ class Overview(View):
     NAME = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "toggle_formulas", "Formulas"),
-        Binding("c", "app.copy_command", "Copy command"),
+        Binding("c", "app.copy_command", "Copy command", show=False),
+        Binding("o", "app.open", "Open"),
     ]
     HELP = """
 # Overview
@@ -91,7 +92,7 @@ overlap, so that they need not add up. `f` shows the formulas. Enter goes to the
         if not report.devices:
             return
         yield heading("Devices")
-        yield Entry(content("  ") + device_bar.legend(report.devices))
+        yield Entry(Content("  ") + device_bar.legend(report.devices))
         for row in report.devices:
             target = ToTimeline(row.source, row.window, row.process, row.device)
             yield Entry(self._device(report, row, width), partial(self.go, target), target)
@@ -140,7 +141,7 @@ overlap, so that they need not add up. `f` shows the formulas. Enter goes to the
         first = f", as {reasons[0]}" if reasons else ""
         yield heading("Not found")
         yield Entry(
-            content(f"  {said}{first}", room=width - 1),
+            Content("  ") + content(f"{said}{first}", room=width - 2),
             self._all_findings,
             "untold",
         )

@@ -100,7 +100,7 @@ class Chooser(Vertical):
             more = f" and {len(case.inputs) - 1} more" if len(case.inputs) > 1 else ""
             where = str(Path(case.inputs[0]).parent) if case.inputs else str(case.path.parent)
             line = content(f"{name}{more}", room=width)
-            place = content(f"  {where}, {units.size(case.size_bytes)}", "dim", width)
+            place = Content("  ") + content(f"{where}, {units.size(case.size_bytes)}", "dim", width - 2)
             shown.append(Entry(Content("\n").join([line, place]), partial(self._reopen, case), case.path))
         return shown
 

@@ -87,6 +87,13 @@ class Page(OptionList):
             self.highlighted = at
         return at is not None and key is not None
 
+    def reach_next_group(self) -> None:
+        """Moves the cursor to the first entry under the next heading, after the last one to that of the first."""
+        at = -1 if self.highlighted is None else self.highlighted
+        runs = [entry.run is not None for entry in self._entries]
+        starts = [place for place in range(len(runs)) if runs[place] and (place == 0 or not runs[place - 1])]
+        self.highlighted = next((place for place in starts if place > at), starts[0] if starts else None)
+
     def on_resize(self, _: events.Resize) -> None:
         if self._room() != self._width:
             self.refill()
