@@ -30,16 +30,23 @@ def drive(
     *,
     size: tuple[int, int] = SMALL,
     analysis: AnalysisOptions | None = None,
+    use_cache: bool = False,
+    may_fail: bool = False,
 ) -> None:
-    """Opens the inputs in the app and runs the scenario once the first screen is shown."""
-    request = Request(inputs, ImportOptions(use_cache=False), analysis or AnalysisOptions())
+    """Opens the inputs in the app and runs the scenario once the first screen is shown.
+
+    `may_fail`: errors that nobody foresaw are what the scenario is about; else they fail the test.
+    """
+    request = Request(inputs, ImportOptions(use_cache=use_cache), analysis or AnalysisOptions())
 
     async def run() -> None:
         app = DiagApp(request)
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: hasattr(app, "session"))
+            await until(pilot, lambda: not inputs or app.has_session or bool(app.faults))
             await settle(pilot)
             await scenario(pilot)
+        if app.faults and not may_fail:
+            raise app.faults[0]
 
     asyncio.run(run())
 

@@ -13,7 +13,7 @@ from textual.content import Content
 from diag.model import units
 from diag.render import answers, phrases
 from diag.render.ceiling_table import ceilings
-from diag.render.layout import columns
+from diag.render.layout import columns, elide
 from diag.render.measurement_table import measurements
 from diag.render.palette import SEVERITIES
 from diag.render.table import Table
@@ -25,6 +25,8 @@ from diag.tui.text import content, safe
 from diag.tui.widgets import device_bar
 from diag.tui.widgets.finding_lines import finding_line
 from diag.tui.widgets.page import Entry, Page, heading, prose
+
+LONGEST_REASON = 240
 
 TOP = 8
 """Rows of each list; the others are on the screens of their own."""
@@ -137,14 +139,10 @@ overlap, so that they need not add up. `f` shows the formulas. Enter goes to the
         rules = {answer.rule for answer in report.cannot_tell}
         clear = {answer.rule for answer in report.clear}
         reasons = answers.cannot_tell_in_short(report)
-        said = f"{units.count(len(clear), 'rule')} found nothing; {units.count(len(rules), 'rule')} cannot tell"
-        first = f", as {reasons[0]}" if reasons else ""
+        said = f"Clear: {units.count(len(clear), 'rule')}. Cannot tell: {units.count(len(rules), 'rule')}."
+        first = f" {reasons[0]}." if reasons else ""
         yield heading("Not found")
-        yield Entry(
-            Content("  ") + content(f"{said}{first}", room=width - 2),
-            self._all_findings,
-            "untold",
-        )
+        yield Entry(prose(said + elide(first, LONGEST_REASON), width, indent="  "), self._all_findings, "untold")
 
     def _all_findings(self) -> None:
         self.diag.call_later(self.diag.action_view, "findings")

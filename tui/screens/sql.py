@@ -71,7 +71,14 @@ into the box. `escape` stops a statement that runs; else it leaves the box, so t
 
     async def show(self, target: Target) -> None:
         if isinstance(target, ToQuery):
+            self.set_focus(None)
             self._ask(target.sql)
+
+    @on(Rows.Answered)
+    def _answered(self) -> None:
+        """Who came from another screen wants to go through the rows; who writes a statement goes on writing."""
+        if not self._editor.has_focus:
+            self.query_one(DataTable).focus()
 
     def action_run(self) -> None:
         self._ask(self._editor.text)

@@ -64,7 +64,7 @@ class Files(Tree[Path]):
         """Space on a file or folder."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(str(folder), folder, id="files")
+        super().__init__(_shown(folder), folder, id="files")
         self.auto_expand = False
 
     def on_mount(self) -> None:
@@ -97,7 +97,7 @@ class Files(Tree[Path]):
         """The tree begins one folder higher."""
         if self.root.data and self.root.data != self.root.data.parent:
             above = self.root.data.parent
-            self.reset(str(above), above)
+            self.reset(_shown(above), above)
             self.look_again()
 
     @work(thread=True)
@@ -119,3 +119,7 @@ class Files(Tree[Path]):
                 node.add_leaf(path.name, path)
         if otherwise:
             node.add_leaf(f"({otherwise})")
+
+
+def _shown(folder: Path) -> str:
+    return f"{folder.name}/"

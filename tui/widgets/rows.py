@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.coordinate import Coordinate
+from textual.message import Message
 from textual.widgets import DataTable, Static
 
 from diag.errors import DiagError
@@ -36,6 +37,9 @@ WIDEST_CELLS = 60
 
 class Rows(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "Copy value")]
+
+    class Answered(Message):
+        """There are rows to be seen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +115,8 @@ class Rows(Vertical):
         table.display = bool(found.columns)
         self.query_one(".cell").display = bool(found.rows)
         self._say(said)
+        if found.rows:
+            self.post_message(self.Answered())
 
     @on(DataTable.CellHighlighted)
     def _reached(self, event: DataTable.CellHighlighted) -> None:
