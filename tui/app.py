@@ -141,6 +141,3 @@ class DiagApp(App[None]):
         self.add_mode(FAULT, lambda: FaultScreen(error, place))
         await self.switch_mode(FAULT)
         await self._renew(place)  # the widget that failed hears no messages any more
-
-    async def action_go_on(self, place: str) -> None:
-        await self.switch_mode(place)

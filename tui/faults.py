@@ -30,7 +30,7 @@ class FaultScreen(Screen[None]):
     """What went wrong and what to do; the traceback on demand."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,escape", "app.go_on", "Go on"),
+        Binding("enter,escape", "go_on", "Go on"),
         Binding("t", "toggle_traceback", "Traceback"),
         Binding("c", "copy", "Copy it"),
     ]
@@ -55,6 +55,9 @@ class FaultScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#traceback").display = False
+
+    async def action_go_on(self) -> None:
+        await self.app.switch_mode(self._place)
 
     def action_toggle_traceback(self) -> None:
         shown = self.query_one("#traceback")

@@ -52,7 +52,7 @@ def test_what_is_typed_is_asked(training: Path) -> None:
     ("sql", "said"),
     [
         ("SELEKT 1", "✗ SQLite: near"),
-        ("SELECT * FROM nothing", "✗ SQLite: no such table"),
+        ("SELECT * FROM nowhere", "✗ SQLite: no such table"),
         ("DELETE FROM name", "✗ A case is read-only here"),
         ("PRAGMA query_only = OFF", "✗ A case is read-only here"),
         ("-- nothing", "asks for nothing"),

@@ -95,6 +95,7 @@ from the cache.
         self.query_one("#inputs", Static).update(content(_named(inputs)))
         self.query_one("#step", Static).update("opening")
         request = replace(self.diag.request, inputs=inputs)
+        self.diag.request = replace(request, inputs=())  # not to be tried again after an error
         try:
             session = await Session.opened(request, self._progress, stop)
         except (DiagError, OSError, MemoryError) as error:
@@ -107,7 +108,6 @@ from the cache.
             await self.diag.begin(session)
 
     def _fail(self, said: str) -> None:
-        self.diag.request = replace(self.diag.request, inputs=())
         self._show(is_importing=False, error=said)
 
     def _progress(self, step: str) -> None:

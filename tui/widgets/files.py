@@ -60,8 +60,12 @@ class Files(Tree[Path]):
             super().__init__()
             self.path = path
 
-    class Marked(Opened):
+    class Marked(Message):
         """Space on a file or folder."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self.path = path
 
     def __init__(self, folder: Path) -> None:
         super().__init__(_shown(folder), folder, id="files")
