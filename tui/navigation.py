@@ -21,6 +21,9 @@ TITLES: Mapping[ViewName, str] = {
 }
 """In the order of their keys, 1 to 9."""
 
+OPENING, FAULT = "opening", "fault"
+"""Names of the screens that are not about a case: what to open, and what went wrong."""
+
 
 @dataclass(frozen=True)
 class ToFinding:

@@ -26,3 +26,19 @@ def content(text: str, style: str = "", room: int = LONGEST) -> Content:
 def cell(text: str, style: str = "", room: int = LONGEST, *, right: bool = False) -> Text:
     """For the cells of a `DataTable`, which takes plain strings for mark-up."""
     return Text(safe(text, room), style=style, justify="right" if right else "left", no_wrap=True)
+
+
+def lines(text: str, style: str = "", most: int = 400) -> Content:
+    """Several lines with their indentation, each as `content` has it."""
+    every = text.splitlines()
+    shown = Content("\n").join(_indented(line, style) for line in every[:most])
+    return shown if len(every) <= most else shown + Content(f"\n… {len(every) - most} more lines")
+
+
+def _indented(line: str, style: str) -> Content:
+    indent = len(line) - len(line.lstrip(" "))
+    return Content(" " * min(indent, DEEPEST)) + content(line, style)
+
+
+DEEPEST = 40
+"""Cells of indentation."""

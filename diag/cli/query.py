@@ -13,14 +13,17 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, note, width, write
 from diag.errors import UsageError
-from diag.store.sqlite_errors import is_interrupt
+from diag.store.reading import check_text, checked_rows, distinct, only_reading, sentence
+
+if TYPE_CHECKING:
+    from diag.store.case import Case
 
 WHOLE_LINES = 1 << 20
 """Width of a table in a pipe: whatever reads it will want whole lines."""
@@ -58,64 +61,30 @@ def query(
     from diag.ingest.importer import ImportOptions
     from diag.ingest.nsys_sqlite import attach_exports
 
-    if sql is not None and not _is_text(sql):
-        raise UsageError(f"{sql!r} is not UTF-8, and SQL is. Set your terminal to UTF-8.")
+    if sql is not None:
+        check_text(sql)
     with StatusLine() as status, opened([case_path], ImportOptions(note=note), status) as case:
         attach_exports(case)
-        case.db.text_factory = lambda text: text.decode("utf-8", "replace")  # exports hold what programs called things
-        _allow_only_reading(case.db)
-        try:
-            if not sql:
-                tables = list(_tables(case.db))
-                _write(("table", "rows", "columns"), iter(tables), output_format, limit)
-                if output_format is QueryFormat.TABLE:
-                    rows = {name: count for name, count, _ in tables}
-                    example = _OF_A_PROFILE if rows["launch"] and not rows["gpu_op"] else _OF_A_TIMELINE
-                    write(example.format(case=shlex.quote(str(case_path))))
-                return
-            cursor = case.db.execute(sql)
-            if not cursor.description:
-                raise UsageError(f"{sql!r} asks for nothing. Write one SELECT.")
-            columns = _distinct([description[0] for description in cursor.description])
-            _write(columns, cursor, output_format, limit)
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            if isinstance(error, sqlite3.Error) and is_interrupt(error):
-                raise KeyboardInterrupt from error
-            if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
-                raise UsageError("A case is read-only here: write one SELECT.") from error
-            said = str(error).rstrip(".")
-            raise UsageError(f"SQLite: {said}. The tables are listed by: diag query {case_path}") from error
+        with only_reading(case.db):
+            try:
+                _answer(case, str(case_path), sql, output_format, limit)
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                if (said := sentence(error)) is None:
+                    raise KeyboardInterrupt from error
+                raise UsageError(f"{said} The tables are listed by: diag query {case_path}") from error
 
 
-def _is_text(argument: str) -> bool:
-    """False when it holds bytes that are no characters: Python keeps those of a command line as lone surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in argument)
-
-
-def _allow_only_reading(db: sqlite3.Connection) -> None:
-    # SQLite sets a table-valued function up when it is first used, which looks to the authorizer like a write.
-    for function in ("json_each", "json_tree", *(f"pragma_{name}" for name in _PRAGMAS)):
-        db.execute(f"SELECT 1 FROM {function} LIMIT 0")
-    db.execute("PRAGMA query_only = ON")
-    db.set_authorizer(_allow_reading)
-
-
-def _allow_reading(action: int, first: str | None, *_: object) -> int:
-    allowed = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
-    looks = action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS
-    return sqlite3.SQLITE_OK if action in allowed or looks else sqlite3.SQLITE_DENY
-
-
-_PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
-
-
-def _distinct(columns: Sequence[str]) -> list[str]:
-    """Names under which no column of a join hides another: id, id_2."""
-    taken: list[str] = []
-    for name in columns:
-        again = (f"{name}_{number}" for number in itertools.count(2))
-        taken.append(next(choice for choice in itertools.chain([name], again) if choice not in taken))
-    return taken
+def _answer(case: Case, shown_path: str, sql: str | None, output_format: QueryFormat, limit: int) -> None:
+    if sql:
+        cursor = checked_rows(case.db, sql)
+        _write(distinct([name for name, *_ in cursor.description]), cursor, output_format, limit)
+        return
+    tables = list(_tables(case.db))
+    _write(("table", "rows", "columns"), iter(tables), output_format, limit)
+    if output_format is QueryFormat.TABLE:
+        rows = {name: count for name, count, _ in tables}
+        example = _OF_A_PROFILE if rows["launch"] and not rows["gpu_op"] else _OF_A_TIMELINE
+        write(example.format(case=shlex.quote(shown_path)))
 
 
 def _tables(db: sqlite3.Connection) -> Iterator[Sequence[Any]]:

@@ -9,6 +9,18 @@ from pathlib import Path
 Progress = Callable[[str], None]
 
 
+class Step(str):
+    """What an import does just now, with how much of its file is read (0 to 1) where that is known."""
+
+    __slots__ = ("share",)
+    share: float
+
+    def __new__(cls, text: str, share: float) -> Step:
+        step = super().__new__(cls, text)
+        step.share = min(share, 1.0)
+        return step
+
+
 def silent(_: str) -> None:
     """A progress callback that says nothing."""
 

@@ -49,6 +49,8 @@ class FileBytes:
     def __init__(self, path: Path, bounds: Bounds) -> None:
         self.path = path
         self.bounds = bounds
+        self.n_read = 0
+        """Bytes of the file, so far."""
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -65,6 +67,7 @@ class FileBytes:
 
     def _read(self, file: BinaryIO, size: int) -> Iterator[bytes]:
         while block := file.read(size):
+            self.n_read += len(block)
             yield block
 
     def _inflated(self, file: BinaryIO) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ from diag.ingest import collectives
 from diag.ingest import kineto_events as known
 from diag.ingest import kineto_statements as sql
 from diag.ingest.collectives import Row
-from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, instant, silent
+from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, Step, instant, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
 from diag.ingest.kineto_events import (
     ABSENT,
@@ -68,11 +68,12 @@ def read(file: InputFile, case: Case, *, bounds: Bounds = Bounds(), progress: Pr
     Raises InputError when the file is no JSON, has no list of events, or unpacks to more than `bounds.plain_bytes`.
     A file that is cut short is read up to there, which a note of the source says.
     """
-    stream = EventStream(iter(FileBytes(file.data, bounds)), Event, key="traceEvents", path=file.path)
+    data = FileBytes(file.data, bounds)
+    stream = EventStream(iter(data), Event, key="traceEvents", path=file.path)
     trace = _Trace(file, case)
     for chunk in stream:
         trace.add(chunk)
-        progress(f"{file.path.name}: {trace.events_read} events")
+        progress(Step(f"{file.path.name}: {trace.events_read:,} events", data.n_read / max(file.size_bytes, 1)))
     trace.finish(stream.metadata, stream.lost, is_cut=stream.is_cut)
     return trace.source_id
 

@@ -15,10 +15,11 @@ from diag.rules.engine import SECTIONS, Rule, rules
 def pages() -> Mapping[str, str]:
     """Text of every page by file name, and of the index."""
     all_rules = list(rules().values())
-    return {f"{rule.id}.md": _page(rule) for rule in all_rules} | {"README.md": _index(all_rules)}
+    return {f"{rule.id}.md": page(rule) for rule in all_rules} | {"README.md": _index(all_rules)}
 
 
-def _page(rule: Rule) -> str:
+def page(rule: Rule) -> str:
+    """All that is known about a rule, in Markdown."""
     parts = [f"# {rule.id}", markdown_text(rule.title) + "."]
     for key, heading in SECTIONS.items():
         parts += [f"## {heading}", rule.sections[key]]

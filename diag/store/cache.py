@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,15 @@ from diag.store.sizes import parse_size
 
 DEFAULT_LIMIT_BYTES = 8 << 30
 HASH_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class KeptCase:
+    """A case of the cache, with the inputs that it holds as the user named them."""
+
+    path: Path
+    inputs: Sequence[str]
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,14 @@ class Cache:
     def newest_first(self) -> list[Path]:
         """The cases, most recently used first."""
         return [path for path, _ in sorted(self._files(), key=lambda item: -item[1].st_mtime_ns)]
+
+    def kept_cases(self, most: int) -> list[KeptCase]:
+        """The cases used last, the newest first; those of another schema are passed over."""
+        found = []
+        for path in self.newest_first()[:most]:
+            with suppress(InputError, OSError, sqlite3.Error), Case.open(path) as case:
+                found.append(KeptCase(path, [source.path for source in case.sources], path.stat().st_size))
+        return found
 
     @property
     def size_bytes(self) -> int:

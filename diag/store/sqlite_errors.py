@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from diag.errors import StorageError
@@ -29,9 +30,16 @@ _NOT_THE_INPUT = (
 )
 
 
+IS_STOPPED: ContextVar[Callable[[], bool]] = ContextVar("is_stopped", default=lambda: False)
+"""Whether nobody wants any more what this thread works out. A signal tells the main thread, this tells others."""
+
+
 def let_signals_in(db: sqlite3.Connection) -> None:
-    """Long statements end on a signal. Python runs a signal's handler only when SQLite calls Python now and then."""
-    db.set_progress_handler(lambda: 0, SIGNAL_CHECK_STEPS)
+    """Long statements end on a signal, or when `IS_STOPPED`, and are interrupted then.
+
+    Python runs a signal's handler only when SQLite calls Python now and then.
+    """
+    db.set_progress_handler(IS_STOPPED.get(), SIGNAL_CHECK_STEPS)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.worker import WorkerFailed
 
 from diag.ingest.importer import ImportOptions
 from diag.rules.analysis import AnalysisOptions
@@ -30,16 +32,25 @@ def drive(
     *,
     size: tuple[int, int] = SMALL,
     analysis: AnalysisOptions | None = None,
+    use_cache: bool = False,
+    opens: bool = True,
+    may_fail: bool = False,
 ) -> None:
-    """Opens the inputs in the app and runs the scenario once the first screen is shown."""
-    request = Request(inputs, ImportOptions(use_cache=False), analysis or AnalysisOptions())
+    """Opens the inputs in the app and runs the scenario once the first screen is shown.
+
+    `opens`: the inputs can be opened. `may_fail`: the scenario is about errors that nobody foresaw; else they fail the
+    test.
+    """
+    request = Request(inputs, ImportOptions(use_cache=use_cache), analysis or AnalysisOptions())
 
     async def run() -> None:
         app = DiagApp(request)
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: hasattr(app, "session"))
+            await until(pilot, lambda: not (inputs and opens) or app.has_session or bool(app.faults))
             await settle(pilot)
             await scenario(pilot)
+        if app.faults and not may_fail:
+            raise app.faults[0]
 
     asyncio.run(run())
 
@@ -53,7 +64,8 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 async def settle(pilot: Pilot[None]) -> None:
     """Waits until no worker runs and the screen is drawn."""
-    await pilot.app.workers.wait_for_complete()
+    with suppress(WorkerFailed):  # one of the app's faults, of which `drive` tells
+        await pilot.app.workers.wait_for_complete()
     await pilot.pause()
 
 

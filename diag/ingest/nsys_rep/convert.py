@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from diag.ingest.input_file import Bounds, Progress, silent
+from diag.ingest.input_file import Bounds, Progress, Step, silent
 from diag.ingest.nsys_rep.calls import CallReader
 from diag.ingest.nsys_rep.container import Container
 from diag.ingest.nsys_rep.descriptions import described_rows
@@ -56,7 +56,8 @@ def write_export(
 def _event_rows(container: Container, decoder: EventDecoder, progress: Progress, most_bytes: int) -> Iterator[Rows]:
     for block in container.blocks(most_bytes):
         yield from decoder.rows(block)
-        progress(f"{container.path.name}: {decoder.n_events:,} of {container.n_events:,} events")
+        done = decoder.n_events / max(container.n_events, 1)
+        progress(Step(f"{container.path.name}: {decoder.n_events:,} of {container.n_events:,} events", done))
     yield from decoder.rest()
 
 
