@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.timeline.intervals import Intervals, Times
-from diag.timeline.track import Slices
+from diag.timeline.track import ACTIVITIES, Slices
 
-MOST_BLOCKS = 56_000
-"""Of all rows together. One takes 10 to 18 bytes of the file."""
+MOST_BLOCKS = 80_000
+"""Of all rows together. One takes 10 to 20 bytes of the file."""
 
-MOST_DETAIL = 14_000
-"""Slices that are kept beyond that, where evidence is."""
+MOST_DETAIL = 12_000
+"""Slices of these blocks that may lie where evidence is, each by itself."""
 
 FINE_ENOUGH = 1.05
 """The resolution is found to within a twentieth."""
@@ -41,6 +41,12 @@ class Blocks:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    def numbers(self) -> list[NDArray[np.int64]]:
+        """What is written of them, but for the names: small numbers, which take few bytes."""
+        lengths_ns = self.end_ns - self.start_ns
+        kinds = self.count * len(ACTIVITIES) + self.activity
+        return [np.diff(self.start_ns, prepend=0), lengths_ns, lengths_ns - self.busy_ns, kinds]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,8 @@ EVERY_ROW = 1 << 30
 def devices(report: Report) -> str:
     """One row for each (process, device): shares of its window where they mean something, else times."""
 
+    communicates = any(row.comm_ns for row in report.devices)
+
     def part(header: str, of_ns: str, fact: str | None = None, about: str = "") -> Column[DeviceRow]:
         def known(row: DeviceRow) -> float | None:
             is_known = fact is None or phrases.captured(report, row, fact)
@@ -38,7 +40,11 @@ def devices(report: Report) -> str:
         part("idle", "idle_ns"),
         part("kernels", "kernel_ns", "kernel"),
         part("copies", "copy_ns", "copy"),
-        part("communication", "comm_ns", "kernel"),
-        part("exposed", "exposed_comm_ns", "kernel", "Communication while no other kernel runs"),
+        *([part("communication", "comm_ns", "kernel")] if communicates else []),
+        *(
+            [part("exposed", "exposed_comm_ns", "kernel", "Communication while nothing else runs")]
+            if communicates
+            else []
+        ),
     ]
     return grid("devices", "Devices", columns, report.devices, *device_table(report, EVERY_ROW).notes)

@@ -30,9 +30,11 @@ def _leb128(numbers: NDArray[np.int64]) -> bytes:
     return bytes(groups[place < used[:, None]].astype(np.uint8))
 
 
-def differences(sorted_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From 0 to the first, from the first to the second, and so on."""
-    return np.diff(sorted_numbers, prepend=0)
+def bytes_of(columns: list[NDArray[np.int64]]) -> int:
+    """What `encoded` would take, to within rounding."""
+    bits = np.array([7 * at for at in range(1, LONGEST_NUMBER)])
+    groups = sum(int(np.count_nonzero(column >> bit)) for column in columns for bit in bits)
+    return (groups + sum(map(len, columns))) * 4 // 3
 
 
 def script_json(value: object) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from diag.model import units
 from diag.render import phrases
 from diag.render.html.parts import LONGEST_QUERY, bar, fitting, items, name, paragraphs, prose, section, tag, text
-from diag.render.html.timeline import Timeline, Window
+from diag.render.html.places import Window
+from diag.render.html.timeline import Timeline
 from diag.render.palette import SEVERITIES
 from diag.rules.finding import Evidence, Finding
 from diag.rules.report import Report
 
 MOST_FINDINGS = 200
-MOST_BYTES = 400_000
+MOST_BYTES = 250_000
 MOST_EVIDENCE = 40
 """Figures of one finding."""
 
@@ -77,7 +78,7 @@ def _figure(depth: int, label: str, evidence: Evidence) -> str:
     query = ""
     if evidence.sql:
         sql = tag("code", text(evidence.sql, LONGEST_QUERY))
-        query = tag("details", tag("summary", "SQL of its rows"), tag("pre", sql), class_="sql")
+        query = tag("details", tag("summary", "SQL"), tag("pre", sql), class_="sql")
     return tag(
         "tr",
         tag("th", name(label), scope="row", class_=f"name depth-{min(depth, 3)}"),

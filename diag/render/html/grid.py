@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from diag.render.escape import one_line
 from diag.render.html.parts import bar, fitting, name, paragraphs, section, tag, text
+from diag.render.layout import shorten
 from diag.render.table import NOT_CAPTURED, Table
 
 Row = TypeVar("Row")
 
 MOST_ROWS = 500
-MOST_BYTES = 120_000
+MOST_BYTES = 60_000
 """Of the rows of one table."""
+
+SHORT_NAME = 56
+LONGEST_NAME = 600
+"""Characters, closed and opened."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +31,14 @@ class Column(Generic[Row]):
     key: Callable[[Row], float | None] | None = None
     share: Callable[[Row], float | None] | None = None  # drawn as a bar
     about: str = ""
+    is_long: bool = False  # names, which may be long, and then open to be read in full
 
-    def cell(self, row: Row) -> str:
+    def cells(self, rows: Sequence[Row]) -> Iterator[str]:
+        if self.is_long:
+            return map(_long_name, *_shortened([self.text(row) or "" for row in rows]))
+        return map(self._cell, rows)
+
+    def _cell(self, row: Row) -> str:
         said = self.text(row)
         if self.key is None:
             return tag("td", name(said) if said else NOT_CAPTURED, class_="name")
@@ -40,30 +52,42 @@ def grid(identity: str, title: str, columns: Sequence[Column[Row]], rows: Sequen
     row has anything are left out.
     """
     of = [column for column in columns if any(column.text(row) is not None for row in rows)]
-    made = (tag("tr", *(column.cell(row) for column in of)) for row in rows[:MOST_ROWS])
     heads = [(column.header, column.key is not None, column.about) for column in of]
-    return _section(identity, title, heads, fitting(made, MOST_BYTES), len(rows), notes)
+    made = zip(*(column.cells(rows[:MOST_ROWS]) for column in of), strict=True)
+    return _section(identity, title, heads, made, len(rows), notes)
 
 
 def grid_of(identity: str, table: Table, total: int | None = None) -> str:
-    """A table of another renderer, sorted by the numbers that its cells say."""
-    heads = [(header, at != table.name_column, "") for at, header in enumerate(table.header)]
-    made = (
-        tag("tr", *(tag("td", name(cell), class_=None if is_number else "name") for cell, (_, is_number, _) in
-                    zip(row, heads, strict=True)))
-        for row in table.rows[:MOST_ROWS]
-    )  # fmt: skip
-    return _section(identity, table.title, heads, fitting(made, MOST_BYTES), total or len(table.rows), table.notes)
+    """A table of another renderer, its names first, sorted by the numbers that its cells say."""
+    numbers = [at for at in range(len(table.header)) if at != table.name_column]
+    heads = [(table.header[table.name_column], False, ""), *((table.header[at], True, "") for at in numbers)]
+    rows = table.rows[:MOST_ROWS]
+    names = map(_long_name, *_shortened([row[table.name_column] for row in rows]))
+    made = ((said, *(tag("td", text(row[at])) for at in numbers)) for said, row in zip(names, rows, strict=True))
+    return _section(identity, table.title, heads, made, total or len(table.rows), table.notes)
+
+
+def _shortened(names: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    safe = [one_line(each) for each in names]
+    return safe, shorten(safe, SHORT_NAME)
+
+
+def _long_name(full: str, short: str) -> str:
+    if full == short:
+        return tag("td", name(full), class_="name long")
+    opened = tag("details", tag("summary", text(short)), text(full, LONGEST_NAME))
+    return tag("td", opened, class_="name long")
 
 
 def _section(
     identity: str,
     title: str,
     heads: Sequence[tuple[str, bool, str]],
-    rows: Sequence[str],
+    cells: Iterable[Sequence[str]],
     total: int,
     notes: Sequence[str],
 ) -> str:
+    rows = fitting((tag("tr", *row) for row in cells), MOST_BYTES)
     if not rows:
         return ""
     header = tag(

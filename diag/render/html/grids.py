@@ -46,6 +46,7 @@ def _where(report: Report, row: KernelRow | RangeRow | OperatorRow) -> str | Non
 
 def _kernels(report: Report) -> str:
     columns: list[Column[KernelRow]] = [
+        Column("kernel", lambda row: row.name, is_long=True),
         Column(
             "of kernel time",
             lambda row: units.share(row.share_of_kernel_time),
@@ -73,19 +74,18 @@ def _kernels(report: Report) -> str:
         Column("limited by", lambda row: ", ".join(row.occupancy.limiters) or None if row.occupancy else None),
         Column("bound", lambda row: row.roofline.bound if row.roofline else None),
         Column("device", lambda row: _where(report, row)),
-        Column("kernel", lambda row: row.name),
     ]
     return grid("kernels", "Kernels", columns, report.kernels)
 
 
 def _ranges(report: Report) -> str:
     columns: list[Column[RangeRow]] = [
+        Column("range", lambda row: row.name, is_long=True),
         Column("GPU time", lambda row: units.time(row.gpu_ns), lambda row: row.gpu_ns, about="Union of its operations"),
         Column("GPU sum", lambda row: units.time(row.gpu_sum_ns), lambda row: row.gpu_sum_ns, about="Sum of durations"),
         Column("host time", lambda row: units.time(row.host_ns), lambda row: row.host_ns),
         Column("count", lambda row: f"{row.count:,}", lambda row: row.count),
         Column("device", lambda row: _where(report, row)),
-        Column("range", lambda row: row.name),
     ]
     note = "GPU time is the union of what was launched inside a range by its own thread. Ranges contain ranges."
     return grid("ranges", "Ranges", columns, report.ranges, note)
@@ -93,6 +93,7 @@ def _ranges(report: Report) -> str:
 
 def _operators(report: Report) -> str:
     columns: list[Column[OperatorRow]] = [
+        Column("operator", lambda row: row.name, is_long=True),
         Column("GPU time", lambda row: units.time(row.gpu_ns), lambda row: row.gpu_ns),
         Column(
             "of window",
@@ -119,7 +120,6 @@ def _operators(report: Report) -> str:
         Column("calls", lambda row: f"{row.count:,}", lambda row: row.count),
         Column("bound", lambda row: row.bound),
         Column("device", lambda row: _where(report, row)),
-        Column("operator", lambda row: row.name),
         Column("type", lambda row: row.dtype),
         Column("shapes", lambda row: ", ".join(part.replace(",", "×") for part in _SHAPE.findall(row.shapes))),
     ]
@@ -130,6 +130,7 @@ def _operators(report: Report) -> str:
 def _launches(report: Report) -> str:
     many = len(report.sources) > 1
     columns: list[Column[LaunchRow]] = [
+        Column("kernel", lambda row: f"{row.short_name} {row.configuration}", is_long=True),
         Column("number", lambda row: str(row.number), lambda row: row.number),
         Column(
             "duration",
@@ -159,7 +160,6 @@ def _launches(report: Report) -> str:
         ),
         Column("waits for", _stalls, about="Reasons for which warps stalled most"),
         Column("input", lambda row: phrases.source_name(report, row.source) if many else None),
-        Column("kernel", lambda row: f"{row.short_name} {row.configuration}"),
     ]
     notes = ["SM, memory, DRAM: speed of light of each, in percent of its peak."] if report.launches else []
     return grid("launches", "Launches that Nsight Compute measured", columns, report.launches, *notes)

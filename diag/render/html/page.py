@@ -16,7 +16,7 @@ from diag.render import answers, phrases
 from diag.render.html.devices import devices
 from diag.render.html.findings import findings
 from diag.render.html.grids import grids
-from diag.render.html.parts import ascii_only, fitting, items, name, paragraphs, prose, section, tag, text
+from diag.render.html.parts import ascii_only, bar_widths, fitting, items, name, paragraphs, prose, section, tag, text
 from diag.render.html.roofline import rooflines
 from diag.render.html.timeline import Timeline
 from diag.render.html.timeline_part import timeline_part
@@ -25,11 +25,12 @@ from diag.store.case import Source
 
 MOST_ANSWER_BYTES = 60_000
 MOST_SOURCE_BYTES = 60_000
+MOST_CHANGE_BYTES = 40_000
 MOST_NOTES = 50
 """On one input."""
 
-MOST_CHANGES = 100
-"""Against a baseline."""
+MOST_BYTES = 2_990_000
+"""Of the page: what can be sent by mail, and opens at once."""
 
 STYLES = ("page.css", "timeline.css")
 SCRIPTS = ("page.js", "grid.js", "roofline.js", "decode.js", "view.js", "draw.js", "timeline.js")
@@ -37,7 +38,16 @@ SCRIPTS = ("page.js", "grid.js", "roofline.js", "decode.js", "view.js", "draw.js
 
 
 def render_html(report: Report, timeline: Timeline | None = None) -> str:
-    """Verdict first, then findings, devices, the timeline, and every table."""
+    """Verdict first, then findings, devices, the timeline, and every table: at most `MOST_BYTES`, whatever the trace.
+
+    Each part is bounded by itself; only names of the strangest kinds could make all of them together too long, and then
+    the timeline is left out.
+    """
+    page = _page(report, timeline)
+    return page if len(page) <= MOST_BYTES else _page(report, None, "The timeline does not fit into this file.")
+
+
+def _page(report: Report, timeline: Timeline | None, remark: str = "") -> str:
     content = "".join(
         [
             findings(report, timeline),
@@ -55,7 +65,7 @@ def render_html(report: Report, timeline: Timeline | None = None) -> str:
         tag("a", "To the report", href="#report", class_="skip"),
         tag("header", _verdict(report)),
         _contents(content),
-        tag("main", content, id="report"),
+        tag("main", content, paragraphs([remark], "note"), id="report"),
         tag("footer", text(f"Made by diag {__version__}. This file needs nothing else, and sends nothing anywhere.")),
         f"<script>{_asset(SCRIPTS)}</script>",
     )
@@ -76,7 +86,7 @@ def render_html(report: Report, timeline: Timeline | None = None) -> str:
 def _asset(files: tuple[str, ...]) -> str:
     folder = resources.files("diag.render.html") / "assets"
     whole = "\n".join((folder / file).read_text(encoding="ascii") for file in files)
-    return f'(() => {{\n"use strict";\n{whole}}})();\n' if files is SCRIPTS else whole
+    return f'(() => {{\n"use strict";\n{whole}}})();\n' if files is SCRIPTS else whole + bar_widths()
 
 
 @cache
@@ -103,7 +113,7 @@ def _verdict(report: Report) -> str:
         known = (phrases.severity(report, finding), f"{finding.confidence} confidence", f"rule {finding.rule}", about)
         said.append(paragraphs([", ".join(filter(None, known))], "note"))
     return tag("div", *said, class_="verdict") + tag(
-        "button", "Dark", type="button", id="theme", class_="needs-script", aria_pressed="false"
+        "button", "Dark theme", type="button", id="theme", class_="needs-script", aria_pressed="false"
     )
 
 
@@ -139,16 +149,13 @@ _SECTIONS = (
 def _baseline(report: Report) -> str:
     if report.baseline is None:
         return ""
-    windows = phrases.window_changes(report, report.baseline)[:MOST_CHANGES]
-    changes = phrases.baseline_changes(report, report.baseline)
-    more = len(changes) - MOST_CHANGES
+    windows = phrases.window_changes(report, report.baseline)[:MOST_NOTES]
     return section(
         "baseline",
         "Against the baseline",
         tag("p", name(report.baseline.path)),
         paragraphs([*windows, phrases.baseline_summary(report, report.baseline)]),
-        items(prose(change) for change in changes[:MOST_CHANGES]),
-        paragraphs([f"{more:,} more changes: --format json."] if more > 0 else [], "note"),
+        _list(phrases.baseline_changes(report, report.baseline), "change", MOST_CHANGE_BYTES),
     )
 
 
@@ -160,10 +167,12 @@ def _clear(report: Report) -> str:
     return section("clear", "Clear", _list([alike.in_full() for alike in answers.clear(report)], "answer"))
 
 
-def _list(said: list[str], what: str) -> str:
-    shown = fitting((tag("li", prose(each)) for each in said), MOST_ANSWER_BYTES)
+def _list(said: list[str], what: str, most_bytes: int = MOST_ANSWER_BYTES) -> str:
+    shown = fitting((tag("li", prose(each)) for each in said), most_bytes)
     more = len(said) - len(shown)
-    return (tag("ul", *shown) if shown else "") + paragraphs([f"{more:,} more {what}s."] if more else [], "note")
+    return (tag("ul", *shown) if shown else "") + paragraphs(
+        [f"{more:,} more {what}s: --format json."] if more else [], "note"
+    )
 
 
 def _sources(report: Report) -> str:

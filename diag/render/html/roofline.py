@@ -9,7 +9,7 @@ from diag.render.roofline_chart import Chart, charts
 from diag.render.roofline_svg import WIDTH, chart_lines, described, height
 from diag.rules.roofline_report import KernelRoofline
 
-MOST_BYTES = 100_000
+MOST_BYTES = 80_000
 
 
 def rooflines(rows: Sequence[KernelRoofline]) -> str:

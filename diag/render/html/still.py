@@ -10,27 +10,30 @@ from numpy.typing import NDArray
 
 from diag.model import units
 from diag.render.html.detail import Blocks
-from diag.render.html.parts import tag, text
+from diag.render.html.parts import fitting, tag, text
 from diag.render.html.timeline import DrawnGroup, DrawnRow, Levels, Timeline
 from diag.timeline.intervals import Intervals
 from diag.timeline.track import ACTIVITIES, equal_parts
 
 WIDTH = 1_000
 LABELS = 190
-COLUMNS = 400
+COLUMNS = 320
 ROW = 16
 MOST_ROWS = 24
 STEPS = 8
 """Heights that are told apart: shares of a column in eighths."""
 
 LONGEST_LABEL = 30
+MOST_BYTES = 100_000
+
+_GROUP = '<text class="group"'
 
 
 def still(timeline: Timeline) -> str:
     """Each row as a bar chart of how busy it is over time, in the colour of its longest slice."""
-    rows = [(group, row) for group in timeline.groups for row in group.rows][:MOST_ROWS]
-    left_out = sum(len(group.rows) for group in timeline.groups) - len(rows)
-    lines = list(_lines(timeline, rows))
+    rows = [(group, row) for group in timeline.groups for row in group.rows]
+    lines = fitting(_lines(timeline, rows[:MOST_ROWS]), MOST_BYTES)
+    left_out = len(rows) - sum(not line.startswith(_GROUP) for line in lines)
     height = ROW * len(lines) + 24
     inside = "".join(f'<g transform="translate(0 {ROW * at})">{line}</g>' for at, line in enumerate(lines))
     drawing = tag(
@@ -52,7 +55,7 @@ def _lines(timeline: Timeline, rows: Sequence[tuple[DrawnGroup, DrawnRow]]) -> I
     before = None
     for group, row in rows:
         if group is not before:
-            yield f'<text class="group" x="0" y="12">{text(group.label, 100)}</text>'
+            yield f'{_GROUP} x="0" y="12">{text(group.label, 100)}</text>'
             before = group
         label = f'<text x="8" y="12">{text(row.label, LONGEST_LABEL)}</text>'
         yield label + "".join(_paths(row, timeline.length_ns))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.render.html.detail import Blocks, Extent, blocks_of, kept_whole, resolution_for
+from diag.render.html.detail import MOST_BLOCKS, MOST_DETAIL, Blocks, Extent, blocks_of, kept_whole, resolution_for
+from diag.render.html.encoding import bytes_of
+from diag.render.html.places import Device, Window, around, places_of
 from diag.render.timeline_rows import Group, Row, RowKind, picture_of
 from diag.rules.finding import Finding
 from diag.rules.report import Report
@@ -27,14 +28,17 @@ COUNTER_BINS = 600
 """Of each counter the least and largest value in so many equal parts of the time."""
 
 MOST_GAPS = 100
-"""Of each device, the longest."""
+MOST_GAPS_OF_ALL = 1_000
+"""Of each device the longest, and of all devices."""
+
+MOST_BYTES = 1_250_000
+"""Of all blocks in the page. Where times are so long that they take more, there are fewer blocks."""
 
 FINDINGS_WITH_PLACES = 12
-PLACES = 3
-"""Of a finding, where the longest rows behind its first figure lie."""
+"""The first ones, each with a few places where it shows most."""
 
-Window = tuple[int, int]
-"""ns on the axis of the picture."""
+NAME_BYTES = 3
+"""Of the number of a name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,75 +84,91 @@ class Timeline:
     def slices(self) -> int:
         return sum(row.count for group in self.groups for row in group.rows if isinstance(row.drawn, Blocks))
 
+    @property
+    def block_rows(self) -> Sequence[Blocks]:
+        return [row.drawn for group in self.groups for row in group.rows if isinstance(row.drawn, Blocks)]
+
 
 def timeline_of(case: Case, report: Report) -> Timeline:
     """Reads every slice of the case twice, a row at a time: to find the resolution, and to apply it."""
-    tracks = Tracks(case)
-    picture = picture_of(case, tracks)
-    rows = [(at, row) for at, group in enumerate(picture.groups) for row in _worth_drawing(group)]
-    shown = _shown([row for _, row in rows])
-    origins = [picture.origin_ns[group.source] for group in picture.groups]
-    loaded = _Loader(tracks)
-    extents = [Extent.of(loaded.slices(row, origins[at])) for at, row in rows if row in shown and row.kind != "counter"]
-    gaps = {
-        at: _gaps(loaded.slices(group.rows[0], origins[at]).union)
-        for at, group in enumerate(picture.groups)
-        if group.rows and group.rows[0].kind == "device"
-    }
-    gaps_of = {_device(group): gaps[at] for at, group in enumerate(picture.groups) if at in gaps}
-    places = {
-        finding.id: found
-        for finding in report.findings[:FINDINGS_WITH_PLACES]
-        if finding.subject.source in picture.origin_ns
-        and (found := _places(case, finding, picture.origin_ns[finding.subject.source], gaps_of))
-    }
-    resolution_ns = resolution_for(extents, picture.length_ns)
-    wanted = [_around(window, picture.length_ns) for found in places.values() for window in found]
-    whole = kept_whole(extents, wanted) if resolution_ns else []
-    del extents
-    together = Intervals.union_of([start for start, _ in whole], [end for _, end in whole])
-    edges_ns = equal_parts(0, max(picture.length_ns, 1), COUNTER_BINS)
+    making = _Making(case)
+    making.look_for(report.findings)
+    made = making.timeline(MOST_BLOCKS)
+    while (taken := sum(bytes_of(row.numbers()) + NAME_BYTES * len(row) for row in made.block_rows)) > MOST_BYTES:
+        made = making.timeline(int(sum(len(row) for row in made.block_rows) * 0.95 * MOST_BYTES / taken))
+    return made
 
-    def drawn(row: Row, origin_ns: int) -> DrawnRow:
+
+class _Making:
+    """What is known of a case before it is decided how finely it is drawn."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.tracks = Tracks(case)
+        self.picture = picture_of(case, self.tracks)
+        self.rows = [(group, row) for group in self.picture.groups for row in _worth_drawing(group)]
+        self.shown = {id(row) for row in _shown([row for _, row in self.rows])}
+        self.extents = [
+            Extent.of(self._slices(group, row))
+            for group, row in self.rows
+            if id(row) in self.shown and row.kind != "counter"
+        ]
+        devices = [group for group in self.picture.groups if group.rows and group.rows[0].kind == "device"]
+        most = min(MOST_GAPS, MOST_GAPS_OF_ALL // max(len(devices), 1))
+        self.gaps = {_device(group): _gaps(self._slices(group, group.rows[0]).union, most) for group in devices}
+        self.places: dict[str, Sequence[Window]] = {}
+
+    def look_for(self, findings: Sequence[Finding]) -> None:
+        for finding in findings[:FINDINGS_WITH_PLACES]:
+            origin_ns = self.picture.origin_ns.get(finding.subject.source)
+            if origin_ns is not None and (found := places_of(self.case, finding, origin_ns, self.gaps)):
+                self.places[finding.id] = found
+
+    def timeline(self, most_blocks: int) -> Timeline:
+        length_ns = self.picture.length_ns
+        resolution_ns = resolution_for(self.extents, length_ns, most_blocks)
+        whole: Sequence[Window] = []
+        if resolution_ns:
+            detail = min(MOST_DETAIL, most_blocks // 4)
+            resolution_ns = resolution_for(self.extents, length_ns, most_blocks - detail)
+            wanted = [around(window, length_ns) for found in self.places.values() for window in found]
+            whole = kept_whole(self.extents, wanted, detail)
+        together = Intervals.union_of([start for start, _ in whole], [end for _, end in whole])
+        return Timeline(
+            groups=[
+                made for group in self.picture.groups if (made := self._group(group, resolution_ns, together)).rows
+            ],
+            names=self.case.names,
+            patterns=self.case.patterns,
+            origin_ns=self.picture.origin_ns,
+            length_ns=length_ns,
+            resolution_ns=resolution_ns,
+            rows_left_out=len(self.rows) - len(self.shown),
+            places=self.places,
+            whole=whole,
+        )
+
+    def _group(self, group: Group, resolution_ns: int, whole: Intervals) -> DrawnGroup:
+        rows = [self._row(group, row, resolution_ns, whole) for row in _worth_drawing(group) if id(row) in self.shown]
+        gaps = sorted(self.gaps.get(_device(group), ())) if group.device is not None else []
+        return DrawnGroup(group.label, group.source, group.process, group.device, rows, gaps)
+
+    def _row(self, group: Group, row: Row, resolution_ns: int, whole: Intervals) -> DrawnRow:
         count = sum(track.count for track in row.tracks)
         if row.kind == "counter":
-            levels = Levels(*tracks.samples(row.tracks[0]).columns(edges_ns + origin_ns))
+            edges_ns = equal_parts(0, max(self.picture.length_ns, 1), COUNTER_BINS)
+            samples = self.tracks.samples(row.tracks[0])
+            levels = Levels(*samples.columns(edges_ns + self.picture.origin_ns[group.source]))
             return DrawnRow(row.kind, row.label, row.unit, count, levels)
-        blocks = blocks_of(loaded.slices(row, origin_ns), resolution_ns, together)
-        return DrawnRow(row.kind, row.label, row.unit, count, blocks)
+        depth = row.tracks[0].depth
+        label = f"{row.label}, depth {depth + 1}" if depth else row.label
+        blocks = blocks_of(self._slices(group, row), resolution_ns, whole)
+        return DrawnRow(row.kind, label, row.unit, count, blocks)
 
-    groups = [
-        DrawnGroup(
-            label=group.label,
-            source=group.source,
-            process=group.process,
-            device=group.device,
-            rows=[drawn(row, origins[at]) for row in _worth_drawing(group) if row in shown],
-            gaps=sorted(gaps.get(at, ())),
-        )
-        for at, group in enumerate(picture.groups)
-    ]
-    return Timeline(
-        groups=[group for group in groups if group.rows],
-        names=case.names,
-        patterns=case.patterns,
-        origin_ns=picture.origin_ns,
-        length_ns=picture.length_ns,
-        resolution_ns=resolution_ns,
-        rows_left_out=len(rows) - len(shown),
-        places=places,
-        whole=whole,
-    )
-
-
-class _Loader:
-    """Slices of a row on the axis of the picture."""
-
-    def __init__(self, tracks: Tracks) -> None:
-        self._tracks = tracks
-
-    def slices(self, row: Row, origin_ns: int) -> Slices:
-        together = merged([self._tracks.all_slices(track) for track in row.tracks])
+    def _slices(self, group: Group, row: Row) -> Slices:
+        """Of a row, on the axis of the picture."""
+        together = merged([self.tracks.all_slices(track) for track in row.tracks])
+        origin_ns = self.picture.origin_ns[group.source]
         return replace(together, start_ns=together.start_ns - origin_ns, end_ns=together.end_ns - origin_ns)
 
 
@@ -165,56 +185,14 @@ def _shown(rows: Sequence[Row]) -> Sequence[Row]:
     return [*others[:MOST_ROWS], *counters]
 
 
-Device = tuple[int, int | None, int | None]
-
-
 def _device(group: Group) -> Device:
     return group.source, group.process, group.device
 
 
-def _gaps(busy: Intervals) -> Sequence[Window]:
+def _gaps(busy: Intervals, most: int) -> Sequence[Window]:
     """Between the first operation and the last, the longest first."""
     if not busy:
         return []
     idle = busy.gaps(*busy.span)
-    longest = np.argsort(-idle.lengths_ns, kind="stable")[:MOST_GAPS]
+    longest = np.argsort(-idle.lengths_ns, kind="stable")[:most]
     return [(int(idle.starts_ns[at]), int(idle.ends_ns[at])) for at in longest]
-
-
-# ---- where to look for a finding -----------------------------------------------------------------------------------
-
-
-def _places(case: Case, finding: Finding, origin_ns: int, gaps: Mapping[Device, Sequence[Window]]) -> Sequence[Window]:
-    """Where a finding shows most: the longest gaps of its device, or the longest rows behind its first figure."""
-    about = finding.subject
-    if finding.rule == "idle.gpu":
-        return gaps.get((about.source, about.process, about.device), ())[:PLACES]
-    queries = (evidence.sql for evidence in finding.evidence if evidence.sql)
-    found = (_longest_rows(case, sql) for sql in queries)
-    rows = next((rows for rows in found if rows), [])
-    return [(start - origin_ns, end - origin_ns) for start, end in rows]
-
-
-def _longest_rows(case: Case, sql: str) -> list[Window]:
-    """Start and end of the longest rows of a query; none where its rows have no times."""
-    try:
-        rows = case.db.execute(_LONGEST.format(sql=sql.strip().rstrip(";"), most=PLACES)).fetchall()
-    except sqlite3.OperationalError:  # it has no such columns
-        return []
-    return [(start, end) for start, end in rows]
-
-
-_LONGEST = """
-    SELECT start_ns, end_ns
-      FROM ({sql})
-     WHERE end_ns > start_ns
-     ORDER BY end_ns - start_ns DESC, start_ns
-     LIMIT {most:d}
-"""
-
-
-def _around(place: Window, length_ns: int) -> Window:
-    """With as much before and after, so that one sees what led to it."""
-    start, end = place
-    margin = end - start
-    return max(0, start - margin), min(length_ns, end + margin)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from diag.render.escape import one_line
 from diag.render.html.detail import Blocks
-from diag.render.html.encoding import differences, encoded
+from diag.render.html.encoding import encoded
 from diag.render.html.timeline import DrawnGroup, DrawnRow, Levels, Timeline
 from diag.render.layout import elide
 from diag.timeline.track import ACTIVITIES
 
 LONGEST_NAME = 160
-LONGEST_LABEL = 120
+LONGEST_LABEL = 80
 
-MOST_NAME_BYTES = 220_000
+MOST_NAME_BYTES = 200_000
 """Of all names together. Where there are more, those that stand for the least time are told by their pattern."""
+
+LEFT_OUT = "(name left out)"
 
 LEVELS = 254
 """Steps of a counter between its least and its largest value; one more says that none is known."""
@@ -52,6 +54,8 @@ def _names(timeline: Timeline) -> tuple[Mapping[int, int], list[str]]:
             if shown in names:
                 places[name_id] = names[shown]
                 break
+        else:
+            places[name_id] = names.setdefault(LEFT_OUT, len(names) + 1)
     return places, list(names)
 
 
@@ -84,16 +88,8 @@ def _row(row: DrawnRow, names: Mapping[int, int]) -> dict[str, Any]:
     said = {"kind": row.kind, "label": _label(row.label), "count": row.count}
     if isinstance(row.drawn, Levels):
         return said | {"unit": row.unit or ""} | _levels(row.drawn)
-    return said | {"n": len(row.drawn), "data": encoded(list(_columns(row.drawn, names)))}
-
-
-def _columns(blocks: Blocks, names: Mapping[int, int]) -> Iterator[NDArray[np.int64]]:
-    lengths_ns = blocks.end_ns - blocks.start_ns
-    yield differences(blocks.start_ns)
-    yield lengths_ns
-    yield lengths_ns - blocks.busy_ns
-    yield blocks.count * len(ACTIVITIES) + blocks.activity
-    yield np.array([names.get(int(name_id), 0) for name_id in blocks.name_id], np.int64)
+    numbers = np.array([names.get(int(name_id), 0) for name_id in row.drawn.name_id], np.int64)
+    return said | {"n": len(row.drawn), "data": encoded([*row.drawn.numbers(), numbers])}
 
 
 def _levels(levels: Levels) -> dict[str, Any]:

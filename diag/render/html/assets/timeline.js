@@ -126,7 +126,7 @@ function startTimeline(data) {
     const facts = [
       ["name", view.name(row, block)],
       ["on", `${row.group.label}, ${row.label}`],
-      ["what", data.activities[row.activity[block]].replace("_", " ")],
+      ["what", view.activity(row, block)],
       ["start", `${timeText(row.start[block], 6)}`],
       ["end", `${timeText(row.end[block], 6)}`],
       ["duration", timeText(row.end[block] - row.start[block], 3)],

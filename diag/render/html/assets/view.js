@@ -144,7 +144,11 @@ class View {
   }
 
   name(row, i) {
-    return this.data.names[row.name[i] - 1] ?? "(name left out)";
+    return this.data.names[row.name[i] - 1] ?? this.activity(row, i); // copies have none
+  }
+
+  activity(row, i) {
+    return this.data.activities[row.activity[i]].replace("_", " ");
   }
 
   /** What a block is, in a line. */
