@@ -126,8 +126,21 @@ def _put_together(short: Slices, resolution_ns: int, whole: Intervals) -> Blocks
     is_longest = np.flatnonzero(lengths_ns == np.repeat(np.maximum.reduceat(lengths_ns, heads), count))
     block = np.repeat(np.arange(len(heads)), count)[is_longest]
     longest = is_longest[_heads(block)]  # the first of several
-    busy_ns = short.union.measure_within(starts_ns, ends_ns)
+    busy_ns = _busy_by_block(short.start_ns - np.repeat(starts_ns, count), lengths_ns, heads, 4 * resolution_ns)
     return Blocks(starts_ns, ends_ns, busy_ns, count, short.name_id[longest], short.activity[longest])
+
+
+def _busy_by_block(start_ns: Times, length_ns: Times, heads: NDArray[np.int64], apart_ns: int) -> Times:
+    """Union of the slices of each block, without those of others, given starts from that of the block.
+
+    Blocks are moved `apart_ns` from each other, which is more than any is long, so that one running maximum does.
+    """
+    begins = np.zeros(len(start_ns), np.int64)
+    begins[heads[1:]] = apart_ns
+    start_ns = start_ns + np.cumsum(begins)
+    end_ns = start_ns + length_ns
+    reached_ns = np.concatenate((start_ns[:1], np.maximum.accumulate(end_ns)[:-1]))
+    return np.asarray(np.add.reduceat(np.maximum(end_ns - np.maximum(start_ns, reached_ns), 0), heads))
 
 
 def _touches(slices: Slices, whole: Intervals) -> NDArray[np.bool_]:

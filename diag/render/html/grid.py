@@ -51,9 +51,10 @@ def grid(identity: str, title: str, columns: Sequence[Column[Row]], rows: Sequen
     """A section with the first rows, as many as there is room for; nothing where there are none. Columns in which no
     row has anything are left out.
     """
-    of = [column for column in columns if any(column.text(row) is not None for row in rows)]
+    shown = rows[:MOST_ROWS]
+    of = [column for column in columns if any(column.text(row) is not None for row in shown)]
     heads = [(column.header, column.key is not None, column.about) for column in of]
-    made = zip(*(column.cells(rows[:MOST_ROWS]) for column in of), strict=True)
+    made = zip(*(column.cells(shown) for column in of), strict=True)
     return _section(identity, title, heads, made, len(rows), notes)
 
 

@@ -33,7 +33,7 @@ MOST_BYTES = 2_990_000
 """Of the page: what can be sent by mail, and opens at once."""
 
 STYLES = ("page.css", "timeline.css")
-SCRIPTS = ("page.js", "grid.js", "roofline.js", "decode.js", "view.js", "draw.js", "timeline.js")
+SCRIPTS = ("page.js", "grid.js", "roofline.js", "decode.js", "view.js", "draw.js", "pointer.js", "timeline.js")
 """In the order in which they stand in the page; they share one scope."""
 
 
@@ -177,7 +177,8 @@ def _list(said: list[str], what: str, most_bytes: int = MOST_ANSWER_BYTES) -> st
 
 def _sources(report: Report) -> str:
     shown = fitting((_source(report, source) for source in report.sources), MOST_SOURCE_BYTES)
-    hidden = [phrases.hidden_sources(report, len(shown))]
+    more = len(report.sources) - len(shown)
+    hidden = [f"{more:,} more inputs: --format json."] if more else []
     return section("read", "Read", tag("ul", *shown) if shown else "", paragraphs(hidden, "note"))
 
 
