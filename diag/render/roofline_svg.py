@@ -56,13 +56,13 @@ def roofline_svg(rows: Sequence[KernelRoofline]) -> str:
     tops = [0.0]
     for chart in made:
         tops.append(tops[-1] + height(chart))
-    described = " ".join(described(chart) for chart in made) or "No kernel has a roofline."
+    in_words = " ".join(described(chart) for chart in made) or "No kernel has a roofline."
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title desc" '
             f'viewBox="0 0 {WIDTH} {max(tops[-1], ROW):.0f}" width="{WIDTH}" height="{max(tops[-1], ROW):.0f}">',
             '<title id="title">Roofline</title>',
-            f'<desc id="desc">{_safe(described)}</desc>',
+            f'<desc id="desc">{_safe(in_words)}</desc>',
             f"<style>{_STYLE}</style>",
             '<rect class="paper" width="100%" height="100%"/>',
             *(line for chart, top in zip(made, tops, strict=False) for line in chart_lines(chart, top)),
