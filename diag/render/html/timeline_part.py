@@ -45,7 +45,11 @@ def _said(timeline: Timeline) -> Iterator[str]:
         yield (
             f"{slices}. Those shorter than {units.time(timeline.resolution_ns)} that begin within that time of each "
             "other are drawn as one block, which says how many they are and how much of it is busy."
-            + (" Around the evidence of findings every slice is there." if timeline.whole else "")
+            + (
+                " Where evidence of the first findings lies, every slice is there as far as there is room."
+                if timeline.whole
+                else ""
+            )
         )
     else:
         yield f"Every one of {slices} is here."
@@ -78,7 +82,7 @@ def _controls(timeline: Timeline) -> str:
             "Shift and drag: pan. Double click: zoom to what is there. Two fingers: pan and zoom."),
         class_="keys",
     )  # fmt: skip
-    used = {"idle"} | _activities(timeline)
+    used = _activities(timeline) | ({"idle"} if any(group.gaps for group in timeline.groups) else set())
     legend = tag(
         "ul",
         *(tag("li", tag("i", class_=f"swatch {each}"), ink.label) for each, ink in ACTIVITIES.items() if each in used),
