@@ -18,7 +18,7 @@ import pytest
 import diag
 
 ROOT = Path(__file__).parents[1]
-SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".md", ".tcss", ".typed"}
+SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".md", ".tcss", ".typed", ".css", ".js"}
 STARTUP_LIMIT_S = 0.4
 OPTIONAL_MODULES = ("torch", "triton", "pynvml", "ncu_report")
 

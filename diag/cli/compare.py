@@ -10,7 +10,6 @@ import typer
 
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
-from diag.cli.telling import Format
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import NothingToTell, UsageError
 
@@ -19,6 +18,12 @@ if TYPE_CHECKING:
     from diag.compare.recording import Recording, Side
     from diag.ingest.importer import ImportOptions
     from diag.rules.analysis import AnalysisOptions
+
+
+class CompareFormat(enum.StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
 
 
 class Allowed(enum.StrEnum):
@@ -41,7 +46,9 @@ def compare(
         ),
     ],
     after: Annotated[Path, typer.Argument(metavar="AFTER", readable=False, help="Likewise.")],
-    output_format: Annotated[Format, typer.Option("--format", "-f", help="How to write it.")] = Format.TEXT,
+    output_format: Annotated[
+        CompareFormat, typer.Option("--format", "-f", help="How to write it.")
+    ] = CompareFormat.TEXT,
     metric: Annotated[
         str | None,
         typer.Option(

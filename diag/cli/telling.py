@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diag.cli.opening import opened
-from diag.cli.terminal import StatusLine, braille, color, note, width, write
+from diag.cli.terminal import StatusLine, braille, color, note, remark, width, write
 from diag.errors import NothingToTell, StorageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Format(enum.StrEnum):
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 class FailOn(enum.StrEnum):
@@ -50,7 +52,7 @@ def tell(
     compared: Callable[[Report, StatusLine], Report] = lambda report, _: report,
 ) -> int:
     """Writes the report and returns the exit status: 1 where a finding is a failure. Raises NothingToTell."""
-    from diag.render import RENDERERS
+    from diag.render import RENDERERS, WITH_TIMELINE, timeline_of
     from diag.rules.baseline import failures
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import report_of
@@ -59,12 +61,23 @@ def tell(
         with opened(inputs, imports, status) as case:
             status("applying rules")
             result = report_of(case, options)
+            timeline = None
+            if telling.output_format.value in WITH_TIMELINE:
+                status("drawing the timeline")
+                timeline = timeline_of(case, result)
         result = compared(result, status)
     is_shown = telling.to is None
     text = RENDERERS[telling.output_format.value](
-        result, width=width(), color=is_shown and color(), braille=not is_shown or braille(), top=telling.top
+        result,
+        width=width(),
+        color=is_shown and color(),
+        braille=not is_shown or braille(),
+        top=telling.top,
+        timeline=timeline,
     )
     _write(text if text.endswith("\n") else text + "\n", telling.to)
+    if telling.output_format is Format.HTML and is_shown and sys.stdout.isatty():
+        remark("This is a page for a browser. Write it to a file: diag report … --format html > report.html")
     if not result.tells_something:
         raise NothingToTell("Nothing could be told from these inputs; the report says what was not captured.")
     if telling.fail_on is FailOn.NEVER:

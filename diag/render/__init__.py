@@ -7,6 +7,7 @@ from typing import Protocol
 
 from diag.compare.comparison import Comparison
 from diag.render import comparison_json, comparison_markdown, comparison_text
+from diag.render.html import Timeline, render_html, timeline_of
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
 from diag.render.text import render_finding, render_text
@@ -15,25 +16,49 @@ from diag.rules.report import Report
 __all__ = [
     "COMPARISON_RENDERERS",
     "RENDERERS",
+    "WITH_TIMELINE",
     "ComparisonRenderer",
     "Renderer",
+    "Timeline",
     "render_finding",
+    "render_html",
     "render_json",
     "render_markdown",
     "render_text",
+    "timeline_of",
 ]
 
 
 class Renderer(Protocol):
     """Turns a report into text that ends with a newline: no input, no output, no clock.
 
-    All take what any of them needs: how many rows a table shows, and columns and colour of a terminal, and whether it
-    can show dots in braille.
+    All take what any of them needs: how many rows a table shows, columns and colour of a terminal, whether it can show
+    dots in braille, and for those in `WITH_TIMELINE` what can be drawn of the case.
     """
 
     def __call__(
-        self, report: Report, *, width: int = 80, color: bool = False, braille: bool = True, top: int = 5
+        self,
+        report: Report,
+        *,
+        width: int = 80,
+        color: bool = False,
+        braille: bool = True,
+        top: int = 5,
+        timeline: Timeline | None = None,
     ) -> str: ...
+
+
+def _text(
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    braille: bool = True,
+    top: int = 5,
+    timeline: Timeline | None = None,
+) -> str:
+    del timeline
+    return render_text(report, width=width, color=color, braille=braille, top=top)
 
 
 def _markdown(report: Report, *, top: int = 5, **_: object) -> str:
@@ -44,7 +69,14 @@ def _json(report: Report, **_: object) -> str:
     return render_json(report)
 
 
-RENDERERS: Mapping[str, Renderer] = {"text": render_text, "markdown": _markdown, "json": _json}
+def _html(report: Report, *, timeline: Timeline | None = None, **_: object) -> str:
+    return render_html(report, timeline)
+
+
+WITH_TIMELINE = frozenset({"html"})
+"""Renderers for which `timeline_of` is worth its time, while the case is open."""
+
+RENDERERS: Mapping[str, Renderer] = {"text": _text, "markdown": _markdown, "json": _json, "html": _html}
 """By the name that `--format` takes."""
 
 

@@ -55,17 +55,17 @@ def roofline_svg(rows: Sequence[KernelRoofline]) -> str:
     made = charts(rows)
     tops = [0.0]
     for chart in made:
-        tops.append(tops[-1] + _height(chart))
-    described = " ".join(_described(chart) for chart in made) or "No kernel has a roofline."
+        tops.append(tops[-1] + height(chart))
+    in_words = " ".join(described(chart) for chart in made) or "No kernel has a roofline."
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title desc" '
             f'viewBox="0 0 {WIDTH} {max(tops[-1], ROW):.0f}" width="{WIDTH}" height="{max(tops[-1], ROW):.0f}">',
             '<title id="title">Roofline</title>',
-            f'<desc id="desc">{_safe(described)}</desc>',
+            f'<desc id="desc">{_safe(in_words)}</desc>',
             f"<style>{_STYLE}</style>",
             '<rect class="paper" width="100%" height="100%"/>',
-            *(line for chart, top in zip(made, tops, strict=False) for line in _chart(chart, top)),
+            *(line for chart, top in zip(made, tops, strict=False) for line in chart_lines(chart, top)),
             "</svg>\n",
         ]
     )
@@ -75,7 +75,7 @@ def _safe(text: str) -> str:
     return escape(one_line(text))
 
 
-def _described(chart: Chart) -> str:
+def described(chart: Chart) -> str:
     """The picture in words."""
     roofs = ", ".join(roof_name(each) for each in (*chart.slopes, *chart.flats))
     points = "; ".join(
@@ -88,11 +88,13 @@ def _described(chart: Chart) -> str:
     return f"{chart.title}. Roofs: {roofs}. Kernels: {points}."
 
 
-def _height(chart: Chart) -> float:
+def height(chart: Chart) -> float:
+    """Of a picture, in the units of its `<svg>`, which is `WIDTH` wide."""
     return PLOT.top + PLOT.height + 70 + ROW * (len(chart.kernels) + 1 + len(_notes(chart))) + 30
 
 
-def _chart(chart: Chart, top: float) -> Iterator[str]:
+def chart_lines(chart: Chart, top: float) -> Iterator[str]:
+    """One picture `top` below the upper edge, for an `<svg>` whose style gives its classes their looks."""
     yield f'<g transform="translate(0 {top:.0f})">'
     yield _text(PLOT.left, 36, chart.title, "title")
     yield from _Plot(chart).drawn()
