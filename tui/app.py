@@ -52,6 +52,7 @@ class DiagApp(App[None]):
 
     def __init__(self, request: Request) -> None:
         super().__init__()
+        self.animation_level = "none"  # over SSH each frame of one is a delay
         self.request = request
         self.faults: list[BaseException] = []
 
@@ -103,6 +104,11 @@ class DiagApp(App[None]):
 
     def action_copy_command(self) -> None:
         self.copy(report_command(self), "the command")
+
+    async def _shutdown(self) -> None:
+        # Whoever quits while a report is opening: what shows it must not change the screens that are being closed.
+        self.workers.cancel_all()
+        await super()._shutdown()
 
     async def on_unmount(self) -> None:
         if self.has_session:

@@ -29,6 +29,7 @@ CORE = (
     "pandas",
     "protobuf",
     "pyarrow",
+    "rich",
     "textual",
     "typer",
 )

@@ -190,6 +190,9 @@ def _import(
             with unchanged(item.path):
                 data, kind = _readable(item, folder, options, progress)
                 _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+        progress("summing up the timeline")
+        for (source_id,) in case.db.execute("SELECT id FROM source ORDER BY id").fetchall():
+            store_tracks(case, source_id)
         if len(inputs) > 1:
             join_sources(case)
     return target
@@ -234,5 +237,3 @@ def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progres
         with nsys_sqlite.attached(case, file), case.transaction():
             source_id = nsys_sqlite.read(file, case, progress=progress)
     store_waits(case, source_id)
-    progress("summing up the timeline")
-    store_tracks(case, source_id)

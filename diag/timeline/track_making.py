@@ -110,7 +110,7 @@ def _threads(case: Case, source_id: int) -> Iterator[Made]:
         *_call_tracks(case, source_id, "calls", _CALLS, _CALL),
         *_call_tracks(case, source_id, "os_calls", _OS_CALLS, _OS_CALL),
     ]
-    processes = dict(case.db.execute(_PROCESS_OF, (source_id,)))
+    processes = dict(case.db.execute("SELECT id, process_id FROM thread"))
     placed = (replace(each, track=replace(each.track, process=processes[each.track.thread])) for each in made)
     yield from sorted(placed, key=lambda each: (each.track.process, each.track.thread))
 
@@ -228,7 +228,6 @@ _RANGES = """
       FROM cpu_range
      WHERE source_id = {source_id:d}
 """
-_PROCESS_OF = "SELECT t.id, t.process_id FROM thread t JOIN process p ON p.id = t.process_id WHERE p.source_id = ?"
 _DEVICE_OF = "SELECT id, device FROM counter_series WHERE source_id = ?"
 _SAMPLES_COLUMNS = {"series_id": "i8", "time_ns": "i8", "value": "f8"}
 _SAMPLES = """

@@ -10,13 +10,14 @@ from textual.widgets import Button, Static
 
 from diag.tui.app import DiagApp
 from diag.tui.faults import MOST_FAULTS, FaultScreen
-from diag.tui.screens.ranks import Ranks
+from diag.tui.screens.view import View
 from tests.tui.driving import SMALL, check_picture, drive, press, settle, shown
 
 
-class Faulty(Ranks):
+class Faulty(View):
     """Fails in each of the ways in which a screen can."""
 
+    NAME = "ranks"
     fails_in = ""
 
     def body(self) -> ComposeResult:

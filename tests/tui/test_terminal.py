@@ -34,7 +34,8 @@ def test_every_screen_opens_and_the_terminal_comes_back(training: Path, tmp_path
             terminal.type(str(number))
             terminal.wait_for(partial(is_chosen, title), with_codes=True)
             assert "Traceback" not in terminal.screen
-        terminal.type("Escape")  # out of the box of the last screen, SQL
+        terminal.type("Escape")  # out of the box of SQL; followed at once by a key it would be Alt
+        terminal.wait_for("? Help")
         terminal.type("q")
         assert "Traceback" not in terminal.wait_for(is_back)
 

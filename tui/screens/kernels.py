@@ -24,6 +24,7 @@ from diag.tui.widgets.row_table import RowTable, Sort, ordered
 
 class Kernels(View):
     NAME = "kernels"
+    AUTO_FOCUS = "RowTable"  # the filter box is the first, before its style hides it
     HELP = """
 # Kernels
 

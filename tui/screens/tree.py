@@ -26,6 +26,7 @@ FEW = 3
 
 class Tree(View):
     NAME = "tree"
+    AUTO_FOCUS = "RowTable"  # the filter box is the first, before its style hides it
     HELP = """
 # Tree
 
