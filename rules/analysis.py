@@ -15,6 +15,7 @@ import numpy as np
 from diag.errors import UsageError
 from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
+from diag.launches.live_runs import live_runs
 from diag.launches.placement import place_all
 from diag.launches.probe_results import ProbeResults, probe_results
 from diag.model import units
@@ -25,12 +26,14 @@ from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
+from diag.rules.live import judge
+from diag.rules.live_rows import live_device_rows, live_process_rows
 from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import operator_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
-from diag.store.case import Case
+from diag.store.case import Case, Source
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of
 from diag.timeline.ranges import OPEN_NS
@@ -57,7 +60,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     results = probe_results(case, benchmarks, options.ceilings)
-    answers = [*_about_traces(traces, limits), *_about_kernels(kernels, limits), *_about_probes(results, limits)]
+    watched = live_runs(case)
+    answers = [
+        *_about_traces(traces, limits),
+        *_about_kernels(kernels, limits),
+        *_about_probes(results, limits),
+        *(answer for run in watched for answer in judge(run, limits)),
+    ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
@@ -74,6 +83,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
+        live_devices=live_device_rows(watched),
+        live_processes=live_process_rows(watched),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),
@@ -168,13 +179,18 @@ def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
         trace.scope, trace.range_name = _scope(trace, options), options.range_name
     if not traces and (options.window or options.range_name):
         option = "--window" if options.window else "--range"
+        holds = "moments of a watch" if any(map(_is_watch, case.sources)) else "launches measured one by one"
         raise UsageError(
-            f"{option} takes a part of a timeline; these inputs have none, for they hold launches measured one by one. "
+            f"{option} takes a part of a timeline; these inputs have none, for they hold {holds}. "
             "Leave it out, or add the report of Nsight Systems on the same program."
         )
     if traces and all(trace.scope is not None and not trace.scope for trace in traces):
         raise UsageError(_matches_nothing(traces, options))
     return traces
+
+
+def _is_watch(source: Source) -> bool:
+    return source.captured("live_snapshot")
 
 
 def _part(traces: Sequence[Trace], options: AnalysisOptions) -> Part | None:

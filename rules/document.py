@@ -75,8 +75,8 @@ class SourceOf(msgspec.Struct):
 
     @property
     def has_timeline(self) -> bool:
-        """Whether it is a timeline of its own, and not part of another source, a profile of launches or a benchmark."""
-        others = ("launch", "ceiling", "measurement")
+        """Whether it is a timeline of its own: not part of another source, a profile, a benchmark or a watch."""
+        others = ("launch", "ceiling", "measurement", "live_snapshot")
         return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in others)
 
 
@@ -96,6 +96,15 @@ class DeviceOf(msgspec.Struct):
     memset_ns: Count = 0
     comm_ns: Count = 0
     exposed_comm_ns: Count = 0
+
+
+class LiveDeviceOf(msgspec.Struct):
+    """A device as it was watched."""
+
+    source: int
+    device: int
+    uuid: str
+    name: str
 
 
 class KernelOf(msgspec.Struct):
@@ -159,6 +168,7 @@ class Document(msgspec.Struct):
     findings: list[FindingOf]
     sources: list[SourceOf] = []
     devices: list[DeviceOf] = []
+    live_devices: list[LiveDeviceOf] = []
     kernels: list[KernelOf] = []
     ranges: list[RangeOf] = []
     launches: list[LaunchOf] = []

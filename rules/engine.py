@@ -2,8 +2,8 @@
 
 A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
 (process, device) that has enough work (`@device_rule`), for each kernel that Nsight Compute measured
-(`@kernel_rule`), or for all that probes measured in one run (`@benchmark_rule`). The engine answers *cannot tell* for
-it where something that it needs was not captured.
+(`@kernel_rule`), for all that probes measured in one run (`@benchmark_rule`), or for a workload as it was watched
+(`@live_rule`). The engine answers *cannot tell* for it where something that it needs was not captured.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from importlib import import_module
 
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.probe_results import ProbeResults
+from diag.model.live_run import LiveRun
 from diag.model.quantities import Missing, together
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
@@ -37,6 +38,8 @@ SUBJECTS = (
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
     "ncu_occupancy", "ncu_grid",
     "benchmark",
+    "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
+    "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -79,6 +82,14 @@ class BenchmarkRule(Rule):
     decide: Callable[[ProbeResults, Limits], Iterator[Answer]]
 
 
+@dataclass(frozen=True)
+class LiveRule(Rule):
+    """About a workload as it was watched; it says itself what could not be read. `fewest` snapshots are needed."""
+
+    decide: Callable[[LiveRun, Limits], Iterator[Answer]]
+    fewest: int
+
+
 _REGISTRY: dict[str, Rule] = {}
 
 
@@ -86,6 +97,7 @@ SourceDecision = Callable[[Trace, Limits], Iterator[Answer]]
 DeviceDecision = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
 KernelDecision = Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 BenchmarkDecision = Callable[[ProbeResults, Limits], Iterator[Answer]]
+LiveDecision = Callable[[LiveRun, Limits], Iterator[Answer]]
 
 
 def source_rule(
@@ -118,6 +130,22 @@ def benchmark_rule(rule_id: str) -> Callable[[BenchmarkDecision], BenchmarkDecis
 
     def register(decide: BenchmarkDecision) -> BenchmarkDecision:
         _register(BenchmarkRule(rule_id, *_documentation(rule_id, decide), (), decide))
+        return decide
+
+    return register
+
+
+FEWEST_SNAPSHOTS = 5
+"""Shares of a shorter window say little: one reading would be a quarter of it."""
+
+
+def live_rule(
+    rule_id: str, *, fewest: int = FEWEST_SNAPSHOTS, needs: tuple[str, ...] = ()
+) -> Callable[[LiveDecision], LiveDecision]:
+    """Registers a rule that answers for a watched workload. `needs` names, for its page, the fields that it reads."""
+
+    def register(decide: LiveDecision) -> LiveDecision:
+        _register(LiveRule(rule_id, *_documentation(rule_id, decide), needs, decide, fewest))
         return decide
 
     return register
@@ -215,6 +243,22 @@ def run_on_results(rule: BenchmarkRule, results: ProbeResults, limits: Limits) -
     """The answers of one rule about one benchmark, stamped with the rule's id."""
     for answer in rule.decide(results, limits):
         yield replace(answer, rule=rule.id)
+
+
+def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about one watched workload, stamped with the rule's id."""
+    if len(run.snapshots) < rule.fewest:
+        seen = len(run.snapshots)
+        yield CannotTell(Subject(run.source, run.pid, window=run.window), FEW.format(n=seen, m=rule.fewest), rule.id)
+        return
+    for answer in rule.decide(run, limits):
+        if isinstance(answer, CannotTell):  # it may quote what a record says, which may be of any length
+            answer = replace(answer, because=answer.because[:LONGEST_REASON])
+        yield replace(answer, rule=rule.id)
+
+
+LONGEST_REASON = 500
+FEW = "too few snapshots ({n}; {m} are needed): watch for longer"
 
 
 def _unmeasured(rule: KernelRule, kernel: ProfiledKernel) -> str | None:

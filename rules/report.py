@@ -13,6 +13,7 @@ from diag.model.roofline import Bound
 from diag.rules.ceiling_rows import CeilingRow
 from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
 from diag.rules.launch_report import LaunchRow
+from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.measurement_rows import MeasurementRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
@@ -243,6 +244,8 @@ class Report:
     rooflines: Sequence[KernelRoofline] = ()  # of profiled kernels, the longest first
     ceilings: Sequence[CeilingRow] = ()  # that came with the evidence
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
+    live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
+    live_processes: Sequence[LiveProcessRow] = ()
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -44,6 +44,7 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
         "host.gc",
     ),
     "graph.coverage": ("launch.bound",),
+    "live.waits_for_host": ("live.data_loader",),
     "ncu.speed_of_light": KERNEL_CAUSES,
     "ncu.roofline": KERNEL_CAUSES,
     "ncu.issue_slots": KERNEL_CAUSES,
@@ -114,10 +115,13 @@ def _what_is_unseen(top: Finding) -> str:
     """Where no device's timeline is at hand."""
     if top.rule.startswith("probe."):
         return _PROBES_ALONE
+    if top.rule.startswith("live."):
+        return _WATCHED_ONLY
     return _ALONE if top.subject.launch is not None else _HOST_ONLY
 
 
 _PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."
+_WATCHED_ONLY = "It was watched from outside: which kernels ran, and when, only a timeline tells."
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
 _AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do less."
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."

@@ -52,18 +52,26 @@ class ToLaunch:
 
 
 @dataclass(frozen=True)
+class ToRoofline:
+    """The point of a launch that Nsight Compute measured, by its id in the report."""
+
+    launch_id: str
+
+
+@dataclass(frozen=True)
 class ToQuery:
     """SQL on the case, shown with its rows."""
 
     sql: str
 
 
-Target = ToFinding | ToTimeline | ToKernel | ToLaunch | ToQuery
+Target = ToFinding | ToTimeline | ToKernel | ToLaunch | ToRoofline | ToQuery
 
 VIEW_OF: dict[type[Target], ViewName] = {
     ToFinding: "findings",
     ToTimeline: "timeline",
     ToKernel: "kernels",
     ToLaunch: "launch",
+    ToRoofline: "roofline",
     ToQuery: "sql",
 }

@@ -202,7 +202,7 @@ def _trace(case: Case, parts: Mapping[int, Part], options: AnalysisOptions, outp
     from diag.export.perfetto import trace_of
     from diag.rules.analysis import analyse
 
-    if not any(source.has_timeline for source in case.sources):
+    if not any(source.has_timeline or source.captured("live_snapshot") for source in case.sources):
         raise UsageError(
             "Nsight Compute measures launches one by one: there is no timeline to draw. Its tables are to be had with "
             "--format csv -o FOLDER"

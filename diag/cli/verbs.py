@@ -21,6 +21,7 @@ from diag.cli import (
     report,
     run,
     tui,
+    watch,
 )
 from diag.cli.verb import Verb
 
@@ -59,6 +60,7 @@ def _add(
 _add(report.report, needs_words=True)
 _add(run.run, needs_words=True, runs_command=True)
 _add(tui.tui, needs_words=False)
+_add(watch.watch, needs_words=False)
 _add(compare.compare, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)

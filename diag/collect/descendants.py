@@ -7,7 +7,9 @@ import ctypes
 import os
 import signal
 import time
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+
+from diag.collect import proc_files
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h; prctl(2)
 _LIBC = ctypes.CDLL(None)
@@ -23,19 +25,23 @@ def adopt_orphans() -> None:
 def parent_of(pid: int) -> int | None:
     """None where there is no such process, or only its exit status waits to be read."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        stat = proc_files.stat(pid)
     except OSError:
         return None
-    return None if state == "Z" else int(parent)
+    return None if stat.state == "Z" else stat.parent_pid
 
 
-def children() -> list[int]:
+def children() -> Sequence[int]:
     """Of this process, the ended ones too."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    return by_parent().get(os.getpid(), [])
+
+
+def by_parent() -> Mapping[int, Sequence[int]]:
+    """All processes that can be seen, by the number of their parent; the ended ones too."""
+    found: dict[int, list[int]] = {}
+    for name in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
-                found.append(int(stat.parent.name))
+            found.setdefault(proc_files.stat(int(name)).parent_pid, []).append(int(name))
     return found
 
 

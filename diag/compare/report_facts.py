@@ -41,7 +41,13 @@ def facts_of(report: Document, kernels: Mapping[Key, Kernel]) -> Facts:
         clocks=listed(_LOCKED.get(launch.clocks.is_locked) for launch in report.launches),
         cache_control=listed(launch.cache_control for launch in report.launches),
         replay=listed(launch.replay for launch in report.launches),
-        bases=listed(["timeline" if timelines else None, "profile" if report.launches else None]),
+        bases=listed(
+            [
+                "timeline" if timelines else None,
+                "profile" if report.launches else None,
+                "watch" if any(source.kind == "live" for source in report.sources) else None,
+            ]
+        ),
         tick_ns=max((source.time_resolution_ns for source in timelines), default=None),
     )
 
@@ -63,7 +69,9 @@ def _gpus(report: Document) -> Sequence[str | None]:
     if report.devices:
         by_identity = {row.uuid or (row.source, row.process, row.device): row.name for row in report.devices}
         return list(by_identity.values())
-    return list({launch.device: launch.device_name for launch in report.launches}.values())
+    if report.launches:
+        return list({launch.device: launch.device_name for launch in report.launches}.values())
+    return list({row.uuid: row.name for row in report.live_devices}.values())
 
 
 def _counted(names: Sequence[str | None]) -> str | None:

@@ -29,6 +29,7 @@ CORE = (
     "pandas",
     "protobuf",
     "pyarrow",
+    "textual",
     "typer",
 )
 """What the core asks for; a test compares it with pyproject.toml, which an installation does not hold."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from diag.collect.access import PTRACE_SCOPE, ptrace_scope
+from diag.collect.gpu import ALLOW_COUNTERS
 from diag.doctor.check import Check
 
 TOPIC = "Permissions"
@@ -12,7 +14,6 @@ CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON = 19, 21, 38
 """linux/capability.h"""
 
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
-_PTRACE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _DRIVER = Path("/proc/driver/nvidia/params")
 
 
@@ -36,12 +37,9 @@ def counters(held: frozenset[int], params: Path = _DRIVER) -> Check:
         return Check(TOPIC, name, "ok", "all users may read them (RmProfilingAdminOnly is 0)")
     if CAP_SYS_ADMIN in held:
         return Check(TOPIC, name, "ok", "only administrators may read them, and this process is one (CAP_SYS_ADMIN)")
-    fix = (
-        "Run as root, start the container with --cap-add SYS_ADMIN, or write `options nvidia "
-        "NVreg_RestrictProfilingToAdminUsers=0` to /etc/modprobe.d/nvidia-profiling.conf and load the driver anew: "
-        "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+    return Check(
+        TOPIC, name, "limited", "only administrators may read them (RmProfilingAdminOnly is 1)", ALLOW_COUNTERS
     )
-    return Check(TOPIC, name, "limited", "only administrators may read them (RmProfilingAdminOnly is 1)", fix)
 
 
 _ALLOWED = {
@@ -76,10 +74,10 @@ _SCOPES = {
 """By ptrace_scope (kernel documentation, admin-guide/LSM/Yama.rst)."""
 
 
-def other_processes(held: frozenset[int], scope: Path = _PTRACE) -> Check:
+def other_processes(held: frozenset[int], scope: Path = PTRACE_SCOPE) -> Check:
     """Whether the stacks of a running program can be read (py-spy, gdb)."""
     name = "Stacks of running programs (ptrace_scope)"
-    level = _number(scope)
+    level = ptrace_scope(scope)
     if level is None:
         return Check(TOPIC, name, "ok", "the kernel sets no limits (no Yama): those of the same user can be read")
     if level == 0 or (level < 3 and CAP_SYS_PTRACE in held):

@@ -61,6 +61,8 @@ def _wrong(table: str, columns: list[str]) -> Iterator[str]:
     """SQL conditions that hold for rows of which no import makes any. NULL is never wrong here: columns are typed."""
     if table == "source":
         yield _SOURCE
+    if table == "live_snapshot":
+        yield "NOT json_valid(body)"
     for column in columns:
         if target := _REFERENCES.get(column):
             yield f"{column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {target})"  # NULL is not in an empty table

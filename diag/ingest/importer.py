@@ -17,11 +17,12 @@ from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
-from diag.ingest.settled import companions, settled_copy
+from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
+from diag.store.lock import held
 from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
@@ -74,8 +75,10 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
 def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
     """A case that belongs to the user: never written, not even what SQLite would put beside it."""
     with work_folder(cache.folder if cache else None) as folder:
-        beside = companions(path)
-        readable = up_to_date(settled_copy(path, beside, folder) if beside else path, folder)
+        with held(path, wait=False) as is_at_rest:
+            at_rest = path if is_at_rest else copy_while_written(path, folder)
+        beside = companions(at_rest)
+        readable = up_to_date(settled_copy(at_rest, beside, folder) if beside else at_rest, folder)
         with Case.open(readable, "immutable") as case, _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"):
             check_rows(case, path)
             yield case

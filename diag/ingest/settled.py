@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from diag.errors import InputError, StorageError
+from diag.store.columns import sqlite_uri
 from diag.store.sqlite_errors import reported
 
 
@@ -37,4 +38,22 @@ def settled_copy(path: Path, beside: Sequence[Path], folder: Path) -> Path:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         raise InputError(f"{path} and the {beside[0].name} beside it do not fit together: {error}.") from error
+    return copy
+
+
+def copy_while_written(path: Path, folder: Path) -> Path:
+    """A copy in `folder` as of the last commit, of a case that another process writes, as a watch does that records.
+
+    Raises InputError when it cannot be read.
+    """
+    copy = Path(tempfile.mkdtemp(dir=folder), path.name)
+    try:
+        with (
+            reported(copy),
+            closing(sqlite3.connect(sqlite_uri(path, "ro"), uri=True)) as db,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            db.backup(target)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} is being written and cannot be read meanwhile: {error}.") from error
     return copy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -18,11 +19,14 @@ class Canvas:
         self.dots_across, self.dots_down = (2 * width, 4 * height) if braille else (width, height)
         self._dots: dict[tuple[int, int], int] = {}
         self._letters: dict[tuple[int, int], str] = {}
+        self._inks: dict[tuple[int, int], str] = {}
 
-    def dot(self, across: int, down: int) -> None:
+    def dot(self, across: int, down: int, ink: str = "") -> None:
+        """`ink` says what the dot belongs to, for who draws in colours; the last one of a cell counts."""
         if 0 <= across < self.dots_across and 0 <= down < self.dots_down:
             column, row, bit = self._cell(across, down)
             self._dots[column, row] = self._dots.get((column, row), 0) | bit
+            self._inks[column, row] = ink
 
     def cell(self, across: int, down: int) -> tuple[int, int]:
         """The column and row of the cell that a dot lies in."""
@@ -34,14 +38,20 @@ class Canvas:
         inside = 0 <= row < self.height and 0 <= column <= self.width - length
         return inside and not any((at, row) in self._letters for at in range(column, column + length))
 
-    def write(self, column: int, row: int, text: str) -> None:
+    def write(self, column: int, row: int, text: str, ink: str = "") -> None:
         """Over the dots. Every character takes one cell."""
         for at, letter in enumerate(text, column):
             self._letters[at, row] = letter
+            self._inks[at, row] = ink
 
     def lines(self) -> Iterator[str]:
         for row in range(self.height):
             yield "".join(self._shown(column, row) for column in range(self.width))
+
+    def runs(self, row: int) -> Iterator[tuple[str, str]]:
+        """A line in parts, each with its ink."""
+        for ink, columns in groupby(range(self.width), key=lambda column: self._inks.get((column, row), "")):
+            yield "".join(self._shown(column, row) for column in columns), ink
 
     def _cell(self, across: int, down: int) -> tuple[int, int, int]:
         if self.braille:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diag.model import units
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
 MOST_KERNELS = 9
 """Points have one digit. What takes less time than nine others is in the table, not in the picture."""
+SIGNS = "123456789abcdefghijklmnopqrstuvwxyz"
+"""Of marks, where more kernels are drawn than have a digit."""
+SLACK = 0.05
+"""By which a point may stand above its roof, as its counters come from several passes; as `slack` of `ncu.roofline`."""
 
 Range = tuple[float, float]
 
@@ -26,6 +30,17 @@ class Mark:
     level: str
     precision: str
     is_main: bool  # of the level and precision that speak for the kernel
+    attainable_work_per_s: float
+
+    @property
+    def sign(self) -> str:
+        """One letter; kernels that none is left for have a cross."""
+        return SIGNS[self.number - 1] if self.number <= len(SIGNS) else "+"
+
+
+def is_above_roof(mark: Mark) -> bool:
+    """A counter or a ceiling is wrong then: nothing is faster than its roof, but for what two passes differ by."""
+    return mark.work_per_s > mark.attainable_work_per_s * (1 + SLACK)
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,12 @@ class Chart:
     marks: Sequence[Mark]
     intensities: Range
     rates: Range
+    beside: Sequence[RooflineCeiling] = ()  # of `published`, those that are drawn, too
+    shows_shares: bool = False  # in the size of the marks
+
+    def told_by(self, ceiling: RooflineCeiling) -> str:
+        """How a roof is known, as a part of its label, in pictures that draw both what is measured and printed."""
+        return _KNOWN.get(ceiling.origin, "") if self.shows_shares else ""
 
     @property
     def title(self) -> str:
@@ -90,6 +111,24 @@ def _chart(unit: str, group: Sequence[KernelRoofline], most: int) -> Chart:
     )
 
 
+def in_full(chart: Chart) -> Chart:
+    """With what datasheets say drawn beside the roofs, and marks that are the larger the more time they take."""
+    highest = max([chart.rates[1], *(2.0 * each.per_s for each in chart.published if each.side == "compute")])
+    return replace(chart, beside=chart.published, rates=(chart.rates[0], highest), shows_shares=True)
+
+
+def at_level(chart: Chart, level: str | None) -> Chart:
+    """The marks over one level of memory, each with its sign; None: those that speak for their kernels."""
+    if level is None:
+        return replace(chart, marks=[mark for mark in chart.marks if mark.is_main])
+    marks = [mark for mark in chart.marks if mark.level == level]
+    return replace(chart, marks=[replace(mark, is_main=_is_main_precision(chart, mark)) for mark in marks])
+
+
+def _is_main_precision(chart: Chart, mark: Mark) -> bool:
+    return mark.precision == chart.kernels[mark.number - 1].roofline.precision
+
+
 _KNOWN = {"measured": " (measured here)", "datasheet": " (datasheet)"}
 """Other roofs are those of the report, or follow from it."""
 
@@ -128,6 +167,7 @@ def _marks(number: int, kernel: KernelRoofline) -> list[Mark]:
             level=point.level,
             precision=point.precision,
             is_main=(point.level, point.precision) == (row.level, row.precision),
+            attainable_work_per_s=point.attainable_work_per_s,
         )
         for point in row.points
     ]

@@ -9,6 +9,7 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.ceiling_table import ceilings
 from diag.render.kernel_tables import operators, profiled, vendor
+from diag.render.live_tables import live_devices, live_processes
 from diag.render.measurement_table import measurements
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import DeviceRow, KernelRow, Report
@@ -19,7 +20,10 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
 
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    of = (measurements, devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings)
+    of = (
+        measurements, live_devices, live_processes,
+        devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
+    )  # fmt: skip
     made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]
 
@@ -175,7 +179,13 @@ def _kernel_notes(rest: Sequence[KernelRow], has_occupancy: bool) -> Iterator[st
 
 def _kernel_name(row: KernelRow, shown: Sequence[KernelRow]) -> str:
     """The short name, or, where another row has the same, its template arguments too, without namespaces."""
-    if sum(other.short_name == row.short_name for other in shown) == 1 or row.short_name not in row.name:
+    is_alone = sum(other.short_name == row.short_name for other in shown) == 1
+    return row.short_name if is_alone else with_arguments(row)
+
+
+def with_arguments(row: KernelRow) -> str:
+    """The short name with its template arguments, which tell instances of one template apart."""
+    if row.short_name not in row.name:
         return row.short_name
     own = row.name[row.name.index(row.short_name) :]
     return _CAST.sub("", _NAMESPACE.sub("", _without_call(own)))

@@ -58,6 +58,16 @@ def picture_of(case: Case, tracks: Tracks) -> Picture:
     return Picture(groups, origin_ns, length_ns)
 
 
+def thread_label(tid: int, name: str | None) -> str:
+    """
+    >>> thread_label(7, "loader"), thread_label(7, None), thread_label(7, "thread 7 (python)")
+    ('thread 7 loader', 'thread 7', 'thread 7 (python)')
+    """
+    if name and str(tid) in name:
+        return name
+    return f"thread {tid} {name}" if name else f"thread {tid}"
+
+
 class _Facts:
     """What the case says of processes, threads, devices and counters, by their ids."""
 
@@ -84,8 +94,7 @@ class _Facts:
 
     def thread(self, track: Track) -> str:
         row = self.threads[track.thread]
-        name = f" {row['name']}" if row["name"] else ""
-        return f"{self.of_source(track.source)}thread {row['tid']}{name}"
+        return self.of_source(track.source) + thread_label(row["tid"], row["name"])
 
 
 def _groups(facts: _Facts, tracks: Tracks, source: int) -> Iterator[Group]:

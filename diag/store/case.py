@@ -57,8 +57,10 @@ class Source:
 
     @property
     def has_timeline(self) -> bool:
-        """Whether its events have times; profiles of launches and benchmarks are taken outside of any run."""
-        return not any(map(self.captured, ("launch", "ceiling", "measurement")))
+        """Whether its events have times: profiles of launches and benchmarks are taken outside of any run, and a watch
+        of a workload saw moments only.
+        """
+        return not any(map(self.captured, ("launch", "ceiling", "measurement", "live_snapshot")))
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

@@ -6,7 +6,7 @@
 
 CREATE TABLE source (
     id                  INTEGER PRIMARY KEY,
-    kind                TEXT NOT NULL,     -- as `diag doctor FILE` tells it: 'nsys-sqlite' | 'kineto' | 'benchmark' | ...
+    kind                TEXT NOT NULL,     -- as `diag doctor FILE` tells it: 'nsys-sqlite' | 'kineto' | 'benchmark' | 'live' | ...
     path                TEXT NOT NULL,     -- as the user gave it
     sha256              TEXT NOT NULL,
     size_bytes          INTEGER NOT NULL,
@@ -619,6 +619,96 @@ CREATE TABLE track_block (                 -- its slices, samples and bins, as a
     data         BLOB NOT NULL,
     PRIMARY KEY (track_id, part, column_name, block)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE live_snapshot (               -- a moment of a running workload, as `diag watch` read it
+    source_id  INTEGER NOT NULL REFERENCES source (id),
+    pid        INTEGER,                    -- of the watched process; NULL: all GPUs and who holds their memory
+    time_ns    INTEGER NOT NULL,           -- since 1970
+    body       TEXT NOT NULL               -- JSON, all that was read: `Snapshot` of diag/model/live.py
+) STRICT;
+
+CREATE VIEW live_gpu AS                    -- a device at a moment; NULL: not readable, `untold` says why
+SELECT s.source_id, s.time_ns,
+       g.value ->> 'index'                  AS gpu_index,
+       g.value ->> 'uuid'                   AS uuid,
+       g.value ->> 'name'                   AS name,
+       g.value ->> 'parent_uuid'            AS parent_uuid,
+       g.value ->> 'mig_profile'            AS mig_profile,
+       g.value ->> 'resident_pct'           AS resident_pct,
+       g.value ->> 'memory_active_pct'      AS memory_active_pct,
+       g.value ->> 'sm_active_pct'          AS sm_active_pct,
+       g.value ->> 'tensor_active_pct'      AS tensor_active_pct,
+       g.value ->> 'memory_used_bytes'      AS memory_used_bytes,
+       g.value ->> 'memory_total_bytes'     AS memory_total_bytes,
+       g.value ->> 'sm_clock_hz'            AS sm_clock_hz,
+       g.value ->> 'sm_clock_max_hz'        AS sm_clock_max_hz,
+       g.value ->> 'memory_clock_hz'        AS memory_clock_hz,
+       g.value ->> 'memory_clock_max_hz'    AS memory_clock_max_hz,
+       g.value ->> 'power_w'                AS power_w,
+       g.value ->> 'power_limit_w'          AS power_limit_w,
+       g.value ->> 'temperature_c'          AS temperature_c,
+       g.value ->> 'slowdown_temperature_c' AS slowdown_temperature_c,
+       g.value ->> 'pcie_rx_bytes_per_s'    AS pcie_rx_bytes_per_s,
+       g.value ->> 'pcie_tx_bytes_per_s'    AS pcie_tx_bytes_per_s,
+       g.value ->> 'pcie_generation'        AS pcie_generation,
+       g.value ->> 'pcie_generation_max'    AS pcie_generation_max,
+       g.value ->> 'pcie_width'             AS pcie_width,
+       g.value ->> 'pcie_width_max'         AS pcie_width_max,
+       g.value ->> 'nvlink_rx_bytes'        AS nvlink_rx_bytes,
+       g.value ->> 'nvlink_tx_bytes'        AS nvlink_tx_bytes,
+       g.value ->> 'ecc_corrected'          AS ecc_corrected,
+       g.value ->> 'ecc_uncorrected'        AS ecc_uncorrected,
+       g.value -> 'clock_reasons'           AS clock_reasons,
+       g.value -> 'processes'               AS processes,
+       g.value -> 'xids'                    AS xids,
+       g.value -> 'untold'                  AS untold
+  FROM live_snapshot s, json_each(s.body, '$.gpus') g;
+
+CREATE VIEW live_process AS                -- a process at a moment; counters only grow, from the start of the process
+SELECT s.source_id, s.time_ns,
+       p.value ->> 'pid'            AS pid,
+       p.value ->> 'parent_pid'     AS parent_pid,
+       p.value ->> 'started_ns'     AS started_ns,
+       p.value ->> 'name'           AS name,
+       p.value ->> 'state'          AS state,
+       p.value ->> 'cpu_ns'         AS cpu_ns,
+       p.value ->> 'resident_bytes' AS resident_bytes,
+       p.value ->> 'read_bytes'     AS read_bytes,
+       p.value ->> 'written_bytes'  AS written_bytes,
+       p.value ->> 'minor_faults'   AS minor_faults,
+       p.value ->> 'major_faults'   AS major_faults,
+       p.value ->> 'rank'           AS rank,
+       p.value ->> 'local_rank'     AS local_rank,
+       p.value ->> 'world_size'     AS world_size,
+       p.value -> 'untold'          AS untold
+  FROM live_snapshot s, json_each(s.body, '$.processes') p;
+
+CREATE VIEW live_thread AS                 -- a thread at a moment
+SELECT s.source_id, s.time_ns,
+       p.value ->> 'pid'                  AS pid,
+       t.value ->> 'tid'                  AS tid,
+       t.value ->> 'name'                 AS name,
+       t.value ->> 'state'                AS state,
+       t.value ->> 'cpu_ns'               AS cpu_ns,
+       t.value ->> 'voluntary_switches'   AS voluntary_switches,
+       t.value ->> 'involuntary_switches' AS involuntary_switches,
+       t.value ->> 'waits_in'             AS waits_in
+  FROM live_snapshot s, json_each(s.body, '$.processes') p, json_each(p.value, '$.threads') t;
+
+CREATE VIEW live_frame AS                  -- a frame of a Python stack that was dumped; depth 0 is the leaf
+SELECT s.source_id,
+       d.value ->> 'time_ns'    AS time_ns,
+       t.value ->> 'pid'        AS pid,
+       t.value ->> 'tid'        AS tid,
+       t.value ->> 'name'       AS thread,
+       t.value ->> 'holds_gil'  AS holds_gil,
+       t.value ->> 'is_running' AS is_running,
+       f.key AS depth,
+       f.value ->> 'function'   AS function,
+       f.value ->> 'file'       AS file,
+       f.value ->> 'line'       AS line
+  FROM live_snapshot s, json_each(s.body, '$.stacks') d, json_each(d.value, '$.threads') t,
+       json_each(t.value, '$.frames') f;
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at

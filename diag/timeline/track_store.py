@@ -110,7 +110,7 @@ class Tracks:
     def all(self) -> list[Track]:
         """Of all sources in their order: streams by device, then threads, then counters."""
         stored = [Track(**dict(row)) for row in self._case.rows(_TRACKS)]
-        without = {source.id for source in self._case.sources if source.has_timeline} - {t.source for t in stored}
+        without = {source.id for source in self._case.sources} - {track.source for track in stored}
         made = (made for source_id in sorted(without) for made in made_tracks(self._case, source_id))
         self._made = {-number: each for number, each in enumerate(made, 1)}
         anew = [replace(each.track, id=track_id) for track_id, each in self._made.items()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import profiled_kernels
+from diag.launches.live_runs import live_runs
 from diag.launches.probe_results import probe_results
 from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
@@ -48,6 +49,8 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
                 for each in probe_results(case, load_benchmarks(case))
                 for answer in engine.run_on_results(rule, each, limits)
             ]
+        if isinstance(rule, engine.LiveRule):
+            return [answer for run in live_runs(case) for answer in engine.run_live(rule, run, limits)]
         assert isinstance(rule, engine.TraceRule)
         return list(engine.run(rule, Trace(case, source, scope), limits))
 

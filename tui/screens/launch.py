@@ -1,15 +1,211 @@
-"""Launch."""
+"""Launch: what Nsight Compute measured of one launch, section by section."""
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.widgets import Static
+from collections.abc import Sequence
+from sqlite3 import OperationalError
+from typing import ClassVar
 
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import ContentSwitcher, Static
+
+from diag.errors import DiagError
+from diag.model import units
+from diag.rules.launch_report import LaunchRow
+from diag.tui import launch_rows
+from diag.tui.launch_facts import facts_of
+from diag.tui.launch_rows import Entry
+from diag.tui.navigation import Target, ToKernel, ToLaunch, ToRoofline
 from diag.tui.screens.view import View
+from diag.tui.text import content
+from diag.tui.widgets.filter_box import FilterBox
+from diag.tui.widgets.launch_page import LaunchPage
+from diag.tui.widgets.row_table import RowTable, Sort, ordered
+
+NOTHING = (
+    "No launch of this case was measured by Nsight Compute. Measure one with: ncu --set full -k regex:KERNEL -c 1 -o "
+    "kernels PROGRAM, and open its report, alone or together with a timeline."
+)
 
 
 class Launch(View):
     NAME = "launch"
+    HELP = """
+# Launch
+
+Nsight Compute runs a kernel several times, alone and under its own clocks, to count what one run cannot. So its times
+are not those of the run; see *Conditions*.
+
+- **Speed**: *speed of light* is the busiest part of the SMs, of the memory system and of DRAM, as a share of what that
+  part can sustain. One side near 100 %: that is the limit, give it less work. Both below 60 %: the kernel waits, and
+  its stalls say for what.
+- **Memory**: the way of the bytes. A cache that is asked for much and passes on little does its work.
+- **Occupancy**: warps on an SM, of those that it has room for. *Theoretical* is what the launch allows, and *limits*
+  names the resource that is short; *achieved* is what was there on average.
+- **Stalls**: what warps waited for. A stall alone proves nothing: where something is at its limit, it is only the sign
+  of that.
+- **Code**: instructions by the samples that warps left there. A warp waits *at* an instruction for what an earlier one
+  asked for. `t` puts those of a source line together.
+- **NVIDIA**: what its own rules said. ● is a fault, ○ none, × could not be told.
+"""
+    CSS = """
+    Launch ContentSwitcher { height: 1fr; }
+    Launch #launch-summary { height: auto; max-height: 3; }
+    Launch #launch-detail { height: auto; max-height: 4; border-top: solid $foreground 30%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("g", "group", "Group"),
+        Binding("n", "step(1)", "Next"),
+        Binding("p", "step(-1)", "Prev"),
+        Binding("k", "kernel", "Kernel"),
+        Binding("r", "roofline", "Roofline"),
+        Binding("escape", "back", "List"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_grouped = True
+        self._entries: Sequence[Entry] = ()
 
     def body(self) -> ComposeResult:
-        yield Static("launch")
+        with ContentSwitcher(initial="launch-list"):
+            with Vertical(id="launch-list"):
+                yield Static(id="launch-summary")
+                yield FilterBox("part of a kernel's name")
+                yield RowTable[Entry](launch_rows.columns([]), Sort("time"), dom_id="launches-table")
+                yield Static(id="launch-detail")
+            yield LaunchPage()
+
+    def on_mount(self) -> None:
+        self._load()
+        self._table.focus()
+        if len(self.session.report.launches) == 1:
+            self.open(self.session.report.launches[0])
+
+    @property
+    def _table(self) -> RowTable[Entry]:
+        return self.query_one("#launches-table", RowTable)
+
+    @property
+    def _page(self) -> LaunchPage:
+        return self.query_one(LaunchPage)
+
+    @property
+    def _shows_page(self) -> bool:
+        return self.query_one(ContentSwitcher).current == "launch-page"
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that mean nothing where one is are not offered."""
+        if not self.is_mounted or action not in ("group", "step", "back"):
+            return super().check_action(action, parameters)
+        return self._shows_page == (action != "group")
+
+    # ---- the list --------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        self._entries = launch_rows.entries(self.session.report, is_grouped=self._is_grouped)
+        self._fill()
+
+    def _fill(self, sort: Sort | None = None) -> None:
+        table, wanted = self._table, self.query_one(FilterBox).value.casefold()
+        before = table.row
+        columns = launch_rows.columns(self._entries)
+        found = [row for row in self._entries if wanted in row.searched]
+        rows = ordered(found, columns, sort or table.sort)
+        at = next((i for i, row in enumerate(rows) if before is not None and row.row.id == before.row.id), 0)
+        table.fill(rows, sort, columns, at)
+        self.query_one("#launch-summary", Static).update(content(self._summary(len(rows))))
+
+    def _summary(self, shown: int) -> str:
+        if not self._entries:
+            return NOTHING
+        of = f"{shown:,} of " if shown < len(self._entries) else ""
+        launches = units.count(len(self.session.report.launches), "launch")
+        if self._is_grouped:
+            kernels = units.count(len(self._entries), "kernel")
+            return f"{of}{kernels}, {launches}; the one of median duration speaks for its kernel"
+        return f"{of}{launches}, each by itself"
+
+    def action_search(self) -> None:
+        if not self._shows_page:
+            self.query_one(FilterBox).begin()
+
+    def on_input_changed(self) -> None:
+        self._fill()
+
+    def on_filter_box_left(self) -> None:
+        self._table.focus()
+
+    def action_group(self) -> None:
+        if not self._shows_page:
+            self._is_grouped = not self._is_grouped
+            self._load()
+
+    def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
+        self._fill(event.sort)
+
+    def on_row_table_highlighted(self) -> None:
+        entry = self._table.row
+        self.query_one("#launch-detail", Static).update(content(entry.row.name if entry else ""))
+
+    def on_row_table_opened(self) -> None:
+        entry = self._table.row
+        if entry is not None:
+            self.open(entry.row)
+
+    # ---- one launch ------------------------------------------------------------------------------------------------
+
+    def open(self, row: LaunchRow) -> None:
+        self.query_one(ContentSwitcher).current = "launch-page"
+        self.refresh_bindings()
+        self._page.begin(row)
+        self._read(row)
+
+    @work(exclusive=True, group="launch")
+    async def _read(self, row: LaunchRow) -> None:
+        try:
+            self._page.fill(await self.session.ask(lambda case: facts_of(case, row)))
+        except (DiagError, OperationalError) as error:
+            self._page.fail(f"The launch cannot be read: {error}")
+
+    def action_step(self, way: int) -> None:
+        """The launch beside the one that is shown, in the order of the file."""
+        row, rows = self._page.row, self.session.report.launches
+        if self._shows_page and row is not None:
+            at = next(i for i, each in enumerate(rows) if each.id == row.id) + way
+            if 0 <= at < len(rows):
+                self.open(rows[at])
+
+    def action_back(self) -> None:
+        if self._shows_page:
+            self.query_one(ContentSwitcher).current = "launch-list"
+            self.refresh_bindings()
+            self._table.focus()
+
+    async def show(self, target: Target) -> None:
+        if not isinstance(target, ToLaunch):
+            return
+        row = next((row for row in self.session.report.launches if row.id == target.launch_id), None)
+        if row is not None:
+            self.open(row)
+        else:
+            self.notify("This report has no such launch.", markup=False)
+
+    # ---- where else it is ------------------------------------------------------------------------------------------
+
+    @property
+    def _row(self) -> LaunchRow | None:
+        if self._shows_page:
+            return self._page.row
+        return self._table.row.row if self._table.row else None
+
+    def action_kernel(self) -> None:
+        if row := self._row:
+            self.go(ToKernel(row.name))
+
+    def action_roofline(self) -> None:
+        if row := self._row:
+            self.go(ToRoofline(row.id))

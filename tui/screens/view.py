@@ -21,6 +21,8 @@ class View(Screen[None]):
     with the keys."""
 
     NAME: ClassVar[ViewName]
+    AUTO_FOCUS = ""
+    """Each focuses what its keys are for: Textual itself would take the first, be it a box that waits to be shown."""
 
     def compose(self) -> ComposeResult:
         yield Menu(self.NAME)
