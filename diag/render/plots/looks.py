@@ -43,7 +43,7 @@ _STALLS: Mapping[str, tuple[str, Hatch]] = {
 LOOKS: Mapping[str, Look] = {
     **{key: Look(ink.color, _ACTIVITY_HATCHES.get(key, ""), ink.label) for key, ink in ACTIVITIES.items()},
     "idle": Look("#b9bfc6", "falling", "idle"),
-    "busy": Look(ACTIVITIES["kernel"].color, "", "device busy"),
+    "busy": Look(ACTIVITIES["range"].color, "", "device busy"),
     "exposed": Look("#d55e00", "dots", "exposed communication"),
     "counter": Look("#808890", "", "counter"),
     **{key: Look(ink.color, _SEVERITY_HATCHES.get(key, ""), ink.label) for key, ink in SEVERITIES.items()},

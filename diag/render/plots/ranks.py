@@ -18,7 +18,10 @@ from diag.timeline.rank_steps import RankTable
 
 MOST_RANKS = 64
 MOST_COLUMNS = 120
-LEFT, RIGHT = MARGIN + 92, WIDTH - MARGIN - 170
+LEFT, RIGHT = MARGIN + 92, WIDTH - MARGIN - 190
+WIDEST = 64.0
+"""Cells, in pixels."""
+
 TALLEST, SHORTEST = 30.0, 14.0
 """Rows, in pixels."""
 
@@ -56,8 +59,8 @@ def ranks(table: RankTable) -> str:
     edges = np.linspace(0, table.steps, min(table.steps, MOST_COLUMNS) + 1).astype(np.int64)
     body = [
         *svg.moved(0, 0, _legend()),
-        *svg.moved(0, 40, [*_rows(table, durations, order, row), *_cells(beyond[order], edges, row)]),
-        *svg.moved(0, 40 + row * len(order), _axis(table.steps)),
+        *svg.moved(0, 52, [*_rows(table, durations, order, row), *_cells(beyond[order], edges, row)]),
+        *svg.moved(0, 52 + row * len(order), _axis(table.steps)),
     ]
     skew = table.skew_ns
     return Sheet(
@@ -65,7 +68,7 @@ def ranks(table: RankTable) -> str:
         said=f"{units.count(len(table.ranks), 'rank')}, {units.count(table.steps, 'step')}. Skew, the longest less the "
         f"shortest of a step: median {units.time(float(np.median(skew)))}, at most {units.time(float(skew.max()))}.",
         body=body,
-        height=40 + row * len(order) + 48,
+        height=52 + row * len(order) + 48,
         described=_described(table, beyond),
         notes=list(_notes(table, len(order))),
         style=_STYLE,
@@ -89,19 +92,19 @@ def _legend() -> Iterator[str]:
 
 
 def _rows(table: RankTable, durations: NDArray[np.float64], order: NDArray[np.int64], row: float) -> Iterator[str]:
-    yield svg.text(RIGHT + 92, -10, "median step", "faint right small")
-    yield svg.text(RIGHT + 168, -10, "slowest", "faint right small")
+    yield svg.text(RIGHT + 104, -10, "median step", "faint right small")
+    yield svg.text(RIGHT + 188, -10, "slowest", "faint right small")
     slowest = table.slowest
     for at, rank in enumerate(order.tolist()):
         y = row * (at + 0.5) + 4.5
         yield svg.text(LEFT - 10, y, elide(table.ranks[rank].label, 14), "right")
-        yield svg.text(RIGHT + 92, y, units.time(float(np.median(durations[rank]))), "right")
-        yield svg.text(RIGHT + 168, y, f"{slowest[rank]:,}×", "right")
+        yield svg.text(RIGHT + 104, y, units.time(float(np.median(durations[rank]))), "right")
+        yield svg.text(RIGHT + 188, y, f"{slowest[rank]:,}×", "right")
 
 
 def _cells(beyond: NDArray[np.float64], edges: NDArray[np.int64], row: float) -> Iterator[str]:
     """One path for each level. A column of several steps shows the largest."""
-    width = (RIGHT - LEFT) / (len(edges) - 1)
+    width = _width(len(edges) - 1) / (len(edges) - 1)
     largest = np.stack([beyond[:, first:stop].max(axis=1) for first, stop in pairwise(edges.tolist())], axis=1)
     level = np.searchsorted([limit for limit, _, _ in LEVELS], largest)
     for number, ((_, _, look), size) in enumerate(zip(LEVELS, _SIZES, strict=True)):
@@ -121,13 +124,17 @@ def _inside(width: float, height: float, size: float) -> tuple[float, float]:
     return (width - gap) * (size if width > SHORTEST else 1.0), (height - 2) * size
 
 
+def _width(columns: int) -> float:
+    return min(RIGHT - LEFT, WIDEST * columns)
+
+
 def _axis(count: int) -> Iterator[str]:
-    axis = count_axis("step, in order", count, most=10)
+    axis, width = count_axis("step, in order", count, most=10), _width(count)
     for value, label in axis.ticks:
         if value < count:
-            yield svg.text(LEFT + (RIGHT - LEFT) * (value + 0.5) / count, 18, label, "faint middle")
-    yield svg.line(LEFT, 2, RIGHT, 2, "axis")
-    yield svg.text((LEFT + RIGHT) / 2, 38, axis.title, "faint middle")
+            yield svg.text(LEFT + width * (value + 0.5) / count, 18, label, "faint middle")
+    yield svg.line(LEFT, 2, LEFT + width, 2, "axis")
+    yield svg.text(LEFT + width / 2, 38, axis.title, "faint middle")
 
 
 def _described(table: RankTable, beyond: NDArray[np.float64]) -> str:

@@ -9,12 +9,15 @@ from diag.render import svg
 from diag.render.escape import one_line
 from diag.render.layout import cells, wrap
 from diag.render.plots import looks
-from diag.render.svg import LETTER, WIDTH
+from diag.render.svg import WIDTH
 
 MARGIN = 28
 LINE = 18
 SWATCH = 14
-LETTERS = int((WIDTH - 2 * MARGIN) / LETTER)
+LETTER, BOLD = 8.1, 9.3
+"""Widths of a letter in DejaVu Sans, which is what many machines without a desktop have, and wider than most."""
+
+LETTERS, BOLD_LETTERS = int((WIDTH - 2 * MARGIN) / LETTER), int((WIDTH - 2 * MARGIN) / BOLD)
 """In a line over the whole width."""
 
 MOST_LINES = 4

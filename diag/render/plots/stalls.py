@@ -43,8 +43,12 @@ def _bar(row: LaunchRow) -> Bar:
     ordered = sorted(shares.items(), key=lambda each: -each[1])
     title = classes()
     parts = [
-        Part(share, f"stall-{key}", f"{title[key].title}: {units.share(share)} {_SHARES_OF[kind]}")
+        Part(
+            value=share,
+            look=f"stall-{key}",
+            hint=f"{title[key].title}: {units.share(share)} {_SHARES_OF[kind]}",
+            said=units.share(share),
+        )
         for key, share in ordered
     ]
-    key, share = ordered[0]
-    return Bar("stalls", parts, f"{units.share(share)} {title[key].title}")
+    return Bar("", parts, f"most: {title[ordered[0][0]].title}")

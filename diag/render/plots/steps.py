@@ -18,6 +18,8 @@ from diag.timeline.rank_steps import RankSteps, RankTable
 
 MOST_RANKS = 6
 MOST_COLUMNS = 200
+WIDEST = 90.0
+"""Bar, in pixels."""
 HEIGHT = 190
 HEADING = 24
 BELOW = 52
@@ -83,22 +85,21 @@ def _top_ns(rank: RankSteps) -> float:
 
 def _plot(rank: RankSteps, top_ns: float, *, has_heading: bool) -> Iterator[str]:
     columns, axis = _Columns.of(rank), time_axis("duration", top_ns, most=5)
-    if has_heading:
-        yield svg.text(MARGIN, 14, f"{rank.label}", "heading")
-    yield from svg.moved(0, HEADING, [*_grid(axis), *_bars(columns, axis), *_numbers(len(rank))])
-    yield from svg.moved(0, HEADING, [*_median(float(np.median(rank.duration_ns)), axis), *_too_long(columns, axis)])
+    yield svg.text(MARGIN, 10, f"{rank.label}, {axis.title}" if has_heading else axis.title, "heading")
+    right = LEFT + min(RIGHT - LEFT, WIDEST * len(rank))
+    yield from svg.moved(0, HEADING, [*_grid(axis, right), *_bars(columns, axis, right), *_numbers(len(rank), right)])
+    yield from svg.moved(0, HEADING, _figures(rank, columns, axis, right))
 
 
-def _grid(axis: Axis) -> Iterator[str]:
+def _grid(axis: Axis, right: float) -> Iterator[str]:
     for value, label in axis.ticks:
         y = HEIGHT * (1 - axis.along(value))
-        yield svg.line(LEFT, y, RIGHT, y, "grid")
+        yield svg.line(LEFT, y, right, y, "grid")
         yield svg.text(LEFT - 8, y + 4, label, "faint right")
-    yield svg.text(MARGIN, -12, axis.title, "faint")
 
 
-def _bars(columns: _Columns, axis: Axis) -> Iterator[str]:
-    width = (RIGHT - LEFT) / len(columns.median_ns)
+def _bars(columns: _Columns, axis: Axis, right: float) -> Iterator[str]:
+    width = (right - LEFT) / len(columns.median_ns)
     gap = min(width * 0.15, 3.0)
     for at, (median_ns, longest_ns, idle_ns) in enumerate(
         zip(columns.median_ns, columns.longest_ns, columns.idle_ns, strict=True)
@@ -122,28 +123,30 @@ def _hint(columns: _Columns, at: int) -> str:
     return f"{which}: {units.time(columns.median_ns[at])}" + ("" if np.isnan(idle) else f", idle {units.time(idle)}")
 
 
-def _numbers(count: int) -> Iterator[str]:
+def _numbers(count: int, right: float) -> Iterator[str]:
     axis = count_axis("step, in order", count, most=10)
     for value, label in axis.ticks:
         if value < count:
-            yield svg.text(LEFT + (RIGHT - LEFT) * (value + 0.5) / count, HEIGHT + 18, label, "faint middle")
-    yield svg.line(LEFT, HEIGHT, RIGHT, HEIGHT, "axis")
-    yield svg.text((LEFT + RIGHT) / 2, HEIGHT + 36, axis.title, "faint middle")
+            yield svg.text(LEFT + (right - LEFT) * (value + 0.5) / count, HEIGHT + 18, label, "faint middle")
+    yield svg.line(LEFT, HEIGHT, right, HEIGHT, "axis")
+    yield svg.text((LEFT + right) / 2, HEIGHT + 36, axis.title, "faint middle")
 
 
-def _median(median_ns: float, axis: Axis) -> Iterator[str]:
+def _figures(rank: RankSteps, columns: _Columns, axis: Axis, right: float) -> Iterator[str]:
+    median_ns = float(np.median(rank.duration_ns))
     y = HEIGHT * (1 - axis.along(median_ns))
-    yield svg.line(LEFT, y, RIGHT + 6, y, "median axis")
-    yield svg.text(RIGHT + 12, y - 2, "median", "small faint")
-    yield svg.text(RIGHT + 12, y + 14, units.time(median_ns), "heading")
+    yield svg.line(LEFT, y, right + 6, y, "axis")
+    yield svg.text(right + 12, y - 2, "median", "small faint")
+    yield svg.text(right + 12, y + 14, units.time(median_ns), "heading")
+    yield from _too_long(columns, axis, right)
 
 
-def _too_long(columns: _Columns, axis: Axis) -> Iterator[str]:
+def _too_long(columns: _Columns, axis: Axis, right: float) -> Iterator[str]:
     """Durations over the bars that reach above the plot, the longest ones."""
-    width = (RIGHT - LEFT) / len(columns.median_ns)
+    width = (right - LEFT) / len(columns.median_ns)
     beyond = np.flatnonzero(columns.longest_ns > axis.top)
     for at in beyond[np.argsort(-columns.longest_ns[beyond], kind="stable")][:MOST_NAMED]:
-        x = min(max(LEFT + (at + 0.5) * width, LEFT + 40), RIGHT - 20)
+        x = min(max(LEFT + (at + 0.5) * width, LEFT + 40), right - 20)
         yield from svg.over(x, 10, f"↑ {units.time(columns.longest_ns[at])}", "middle small")
 
 

@@ -12,7 +12,7 @@ from diag.render.layout import elide
 from diag.render.plots.axes import Axis, time_axis
 from diag.render.plots.lanes import STEPS, Lane, Lanes
 from diag.render.plots.looks import LOOKS
-from diag.render.plots.sheet import LETTERS, MARGIN, Sheet
+from diag.render.plots.sheet import BOLD_LETTERS, MARGIN, Sheet
 from diag.render.svg import WIDTH
 from diag.render.timeline_bars import bar_paths
 
@@ -27,6 +27,7 @@ def timeline(lanes: Lanes) -> str:
     """Empty where there are no rows."""
     if not lanes.rows:
         return ""
+    axis = time_axis("time", lanes.length_ns, most=10)
     groups = [list(rows) for _, rows in groupby(lanes.rows, key=lambda lane: lane.group)]
     bottom = sum(HEADING + ROW * len(group) + GAP for group in groups)
     used = {look for lane in lanes.rows for look in lane.bars.looks}
@@ -34,7 +35,7 @@ def timeline(lanes: Lanes) -> str:
     return Sheet(
         title=f"Timeline of {units.time(lanes.length_ns)}",
         said="Height: how much of that part of the time is busy; its share of all of the time is on the right.",
-        body=[*_axis(time_axis("time", lanes.length_ns, most=10), bottom), *_groups(groups)],
+        body=[*_axis(axis, bottom), *_groups(groups, axis)],
         height=bottom + 46,
         described=" ".join(map(_described, groups)),
         legend=[look for look in LOOKS if look in used],
@@ -42,11 +43,12 @@ def timeline(lanes: Lanes) -> str:
     ).drawn()
 
 
-def _groups(groups: Sequence[Sequence[Lane]]) -> Iterator[str]:
+def _groups(groups: Sequence[Sequence[Lane]], axis: Axis) -> Iterator[str]:
     y = 0.0
     for group in groups:
-        yield svg.text(MARGIN, y + 16, elide(one_line(group[0].group), LETTERS), "heading")
+        yield svg.text(MARGIN, y + 16, elide(one_line(group[0].group), BOLD_LETTERS), "heading")
         y += HEADING
+        yield from _grid(axis, y, y + ROW * len(group))
         for lane in group:
             yield from svg.moved(0, y, _lane(lane))
             y += ROW
@@ -64,11 +66,15 @@ def _lane(lane: Lane) -> Iterator[str]:
 
 def _axis(axis: Axis, bottom: float) -> Iterator[str]:
     for value, label in axis.ticks:
-        x = LEFT + (RIGHT - LEFT) * axis.along(value)
-        yield svg.line(x, 0, x, bottom, "grid")
-        yield svg.text(x, bottom + 16, label, "faint middle")
+        yield svg.text(LEFT + (RIGHT - LEFT) * axis.along(value), bottom + 16, label, "faint middle")
     yield svg.line(LEFT, bottom, RIGHT, bottom, "axis")
     yield svg.text((LEFT + RIGHT) / 2, bottom + 36, axis.title, "faint middle")
+
+
+def _grid(axis: Axis, top: float, bottom: float) -> Iterator[str]:
+    for value, _ in axis.ticks:
+        x = LEFT + (RIGHT - LEFT) * axis.along(value)
+        yield svg.line(x, top, x, bottom, "grid")
 
 
 def _described(group: Sequence[Lane]) -> str:
