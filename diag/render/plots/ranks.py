@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from diag.model import units
 from diag.render import svg
+from diag.render.escape import one_line
 from diag.render.layout import elide
 from diag.render.plots.axes import count_axis
 from diag.render.plots.sheet import MARGIN, Sheet
@@ -97,7 +98,7 @@ def _rows(table: RankTable, durations: NDArray[np.float64], order: NDArray[np.in
     slowest = table.slowest
     for at, rank in enumerate(order.tolist()):
         y = row * (at + 0.5) + 4.5
-        yield svg.text(LEFT - 10, y, elide(table.ranks[rank].label, 14), "right")
+        yield svg.text(LEFT - 10, y, elide(one_line(table.ranks[rank].label), 11), "right")
         yield svg.text(RIGHT + 104, y, units.time(float(np.median(durations[rank]))), "right")
         yield svg.text(RIGHT + 188, y, f"{slowest[rank]:,}×", "right")
 

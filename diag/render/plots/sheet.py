@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diag.render import svg
 from diag.render.escape import one_line
-from diag.render.layout import cells, wrap
+from diag.render.layout import cells, elide, wrap
 from diag.render.plots import looks
 from diag.render.svg import WIDTH
 
@@ -18,6 +18,7 @@ LETTER, BOLD = 8.1, 9.3
 """Widths of a letter in DejaVu Sans, which is what many machines without a desktop have, and wider than most."""
 
 LETTERS, BOLD_LETTERS = int((WIDTH - 2 * MARGIN) / LETTER), int((WIDTH - 2 * MARGIN) / BOLD)
+TITLE_LETTERS = 78
 """In a line over the whole width."""
 
 MOST_LINES = 4
@@ -52,7 +53,7 @@ class Sheet:
 
 def _head(sheet: Sheet) -> tuple[list[str], float]:
     """And where it ends."""
-    lines = [svg.text(MARGIN, 36, sheet.title, "title")]
+    lines = [svg.text(MARGIN, 36, elide(one_line(sheet.title), TITLE_LETTERS), "title")]
     y = 36.0
     for said in _lines(sheet.said):
         y += LINE

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from diag.model import units
 from diag.render import svg
+from diag.render.escape import one_line
+from diag.render.layout import elide
 from diag.render.plots.axes import Axis, count_axis, time_axis
-from diag.render.plots.sheet import MARGIN, Sheet
+from diag.render.plots.sheet import BOLD_LETTERS, MARGIN, Sheet
 from diag.render.svg import WIDTH
 from diag.timeline.rank_steps import RankSteps, RankTable
 
 MOST_RANKS = 6
-MOST_COLUMNS = 200
+MOST_COLUMNS = 120
 WIDEST = 90.0
 """Bar, in pixels."""
 HEIGHT = 190
@@ -85,10 +87,14 @@ def _top_ns(rank: RankSteps) -> float:
 
 def _plot(rank: RankSteps, top_ns: float, *, has_heading: bool) -> Iterator[str]:
     columns, axis = _Columns.of(rank), time_axis("duration", top_ns, most=5)
-    yield svg.text(MARGIN, 10, f"{rank.label}, {axis.title}" if has_heading else axis.title, "heading")
+    yield svg.text(MARGIN, 10, _heading(rank, axis) if has_heading else axis.title, "heading")
     right = LEFT + min(RIGHT - LEFT, WIDEST * len(rank))
     yield from svg.moved(0, HEADING, [*_grid(axis, right), *_bars(columns, axis, right), *_numbers(len(rank), right)])
     yield from svg.moved(0, HEADING, _figures(rank, columns, axis, right))
+
+
+def _heading(rank: RankSteps, axis: Axis) -> str:
+    return elide(f"{one_line(rank.label)}, {axis.title}", BOLD_LETTERS)
 
 
 def _grid(axis: Axis, right: float) -> Iterator[str]:
@@ -110,7 +116,7 @@ def _bars(columns: _Columns, axis: Axis, right: float) -> Iterator[str]:
         hint = _hint(columns, at)
         yield svg.rect(x, HEIGHT - high + idle, width - gap, high - idle, "busy" if is_known else "step", hint)
         if idle:
-            yield svg.rect(x, HEIGHT - high, width - gap, idle, "idle", hint)
+            yield svg.rect(x, HEIGHT - high, width - gap, idle, "idle")
         if longest_ns > median_ns:
             y = HEIGHT * (1 - axis.along(longest_ns))
             yield svg.line(x + width / 2 - gap / 2, y, x + width / 2 - gap / 2, HEIGHT - high, "axis")
