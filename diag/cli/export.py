@@ -76,7 +76,7 @@ def export(
     ] = False,
     scale: Annotated[
         float | None,
-        typer.Option(min=0.25, max=8.0, metavar="FACTOR", help="Size of PNG plots (default 2: 1920 pixels wide)."),
+        typer.Option(min=0.25, max=4.0, metavar="FACTOR", help="Size of PNG plots (default 2: 1920 pixels wide)."),
     ] = None,
     window: Annotated[
         str | None,

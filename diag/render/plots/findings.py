@@ -36,7 +36,7 @@ def findings(report: Report) -> str:
 def _group(report: Report, number: int, alike: Sequence[Finding]) -> Group:
     finding, *same = alike
     about = phrases.about(report, finding)
-    others = f" (and {len(same)} like it)" if same else ""
+    others = f" and {len(same)} more" if same else ""
     heading = f"{number}. {finding.title}{f', {about}' if about else ''}{others}"
     ns = finding.recoverable_ns or 0
     share = f", {units.share(finding.recoverable_share)} of {_whole(finding)}" if finding.recoverable_share else ""

@@ -20,6 +20,9 @@ STEPS = 16
 """Heights that are told apart."""
 
 MOST_LANES = 30
+LEAST = 0.005
+"""Host rows that are busy in less of the time would be empty lines."""
+
 MOST_COUNTERS = 8
 """Of the lanes. Devices and streams come first, then what is busiest."""
 
@@ -43,7 +46,7 @@ def lanes_of(case: Case) -> Lanes:
     tracks = Tracks(case)
     picture = picture_of(case, tracks)
     every = [(group, row) for group in picture.groups for row in _worth_drawing(group)]
-    shown = {id(row) for row in _shown([row for _, row in every])}
+    shown = {id(row) for row in _shown([row for _, row in every], picture.length_ns)}
     reading = _Reading(tracks, picture)
     lanes = [reading.lane(group, row) for group, row in every if id(row) in shown]
     return Lanes(picture.length_ns, lanes, len(every) - len(lanes))
@@ -57,12 +60,17 @@ def _worth_drawing(group: Group) -> Iterator[Row]:
             yield row
 
 
-def _shown(rows: Sequence[Row]) -> Sequence[Row]:
+def _shown(rows: Sequence[Row], length_ns: int) -> Sequence[Row]:
     counters = [row for row in rows if row.kind == "counter"][:MOST_COUNTERS]
-    others = [row for row in rows if row.kind != "counter"]
-    places = {"device": 0, "stream": 1}
-    others.sort(key=lambda row: (places.get(row.kind, 2), -sum(track.busy_ns for track in row.tracks)))
-    return [*others[: MOST_LANES - len(counters)], *counters]
+    of_devices = [row for kind in ("device", "stream") for row in rows if row.kind == kind]
+    others = [row for row in rows if row.kind not in ("device", "stream", "counter")]
+    busy = [row for row in others if _busy_ns(row) > LEAST * length_ns] or others
+    busy.sort(key=lambda row: -_busy_ns(row))
+    return [*[*of_devices, *busy][: MOST_LANES - len(counters)], *counters]
+
+
+def _busy_ns(row: Row) -> int:
+    return sum(track.busy_ns for track in row.tracks)
 
 
 class _Reading:

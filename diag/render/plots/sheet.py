@@ -14,7 +14,7 @@ from diag.render.svg import WIDTH
 MARGIN = 28
 LINE = 18
 SWATCH = 14
-LETTER, BOLD = 8.1, 9.3
+LETTER, BOLD = 8.1, 8.3
 """Widths of a letter in DejaVu Sans, which is what many machines without a desktop have, and wider than most."""
 
 LETTERS, BOLD_LETTERS = int((WIDTH - 2 * MARGIN) / LETTER), int((WIDTH - 2 * MARGIN) / BOLD)
