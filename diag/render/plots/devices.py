@@ -43,7 +43,7 @@ def devices(report: Report) -> str:
         notes.append(f"{units.count(len(rows) - len(shown), 'more device')} not drawn: those that idle less.")
     return chart(
         "Devices: busy and idle",
-        "The window of a device runs from its first operation to its last, or is the part that was asked for.",
+        "The window of a device runs from its first operation to its last.",
         groups,
         axis,
         notes=notes,

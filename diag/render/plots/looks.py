@@ -9,7 +9,7 @@ from typing import Literal
 from diag.model.stall_reasons import classes
 from diag.render.palette import ACTIVITIES, SEVERITIES
 
-Hatch = Literal["", "rising", "falling", "upright", "level", "dots"]
+Hatch = Literal["", "rising", "falling", "upright", "level", "grid", "dots"]
 
 PERIOD = 6
 """Of a hatch, in pixels."""
@@ -34,15 +34,15 @@ _STALLS: Mapping[str, tuple[str, Hatch]] = {
     "memory_latency": ("#0072b2", ""),
     "memory_queue": ("#56b4e9", "upright"),
     "shared_mio": ("#e69f00", "rising"),
-    "execution": ("#009e73", ""),
+    "execution": ("#009e73", "level"),
     "synchronisation": ("#cc79a7", "falling"),
     "fetch_control": ("#f0e442", "dots"),
-    "other": ("#999999", "level"),
+    "other": ("#999999", "grid"),
 }
 
 LOOKS: Mapping[str, Look] = {
     **{key: Look(ink.color, _ACTIVITY_HATCHES.get(key, ""), ink.label) for key, ink in ACTIVITIES.items()},
-    "idle": Look("#b9bfc6", "falling", "idle"),
+    "idle": Look("#9aa2aa", "falling", "idle"),
     "busy": Look(ACTIVITIES["range"].color, "", "device busy"),
     "exposed": Look("#d55e00", "dots", "exposed communication"),
     "counter": Look("#808890", "", "counter"),
@@ -59,6 +59,7 @@ _HATCHES: Mapping[Hatch, str] = {
     "falling": f"M-1 {PERIOD - 1}l2 2M0 0L{PERIOD} {PERIOD}M{PERIOD - 1}-1l2 2",
     "upright": f"M{PERIOD / 2:g} 0v{PERIOD}",
     "level": f"M0 {PERIOD / 2:g}h{PERIOD}",
+    "grid": f"M{PERIOD / 2:g} 0v{PERIOD}M0 {PERIOD / 2:g}h{PERIOD}",
     "dots": "M2 2h1.5v1.5h-1.5z",
 }
 

@@ -88,13 +88,14 @@ def test_the_largest_plots_are_bounded() -> None:
     parsed(roofline_svg([roofline(f"k{at}", device=f"GPU {at}") for at in range(500)], 12))
 
 
-def test_every_look_can_be_told_without_colour_or_stands_where_it_need_not_be() -> None:
-    """Those that can lie side by side in one row or stack differ in their hatch, or are solid and told by size."""
+def test_what_lies_side_by_side_is_told_without_colour() -> None:
+    """By hatches, of which none is one, too."""
     for together in (
         ["kernel", "copy", "memset", "graph", "communication"],
         ["critical", "warning", "info"],
         ["sm", "memory", "dram"],
         ["busy", "idle"],
+        [look for look in LOOKS if look.startswith("stall-")],
     ):
         assert len({LOOKS[look].hatch for look in together}) == len(together), together
 
