@@ -9,14 +9,8 @@ import numpy as np
 
 from diag.model import units
 from diag.rules.report import DeviceRow, Report
-from diag.store.case import Case
-from diag.timeline.joined import traces_of
-from diag.timeline.rank_steps import RankSteps, RankTable, rank_table
+from diag.timeline.rank_steps import RankSteps, RankTable
 from diag.tui.widgets.row_table import Column
-
-FEWEST_STEPS = 2
-LEAST_COVER = 0.5
-"""Of steps to be set side by side; what a rule claims of steps wants more of them."""
 
 METRICS = {"duration_ns": "step time", "idle_ns": "device idle", "communication_ns": "communication"}
 """What the heat map can show, each of a step."""
@@ -35,17 +29,10 @@ class RankLine:
     exposed: float | None
 
 
-def ranks_of(case: Case) -> RankTable:
-    return rank_table(traces_of(case), fewest=FEWEST_STEPS, least_cover=LEAST_COVER)
-
-
 def rank_lines(table: RankTable, report: Report) -> list[RankLine]:
-    durations = table.values("duration_ns")
-    is_slowest = durations == durations.max(axis=0, initial=0)
-    counts = (is_slowest & (is_slowest.sum(axis=0) == 1)).sum(axis=1).tolist()
     return [
         _line(rank, [row for row in report.devices if row.source == rank.source], count)
-        for rank, count in zip(table.ranks, counts, strict=True)
+        for rank, count in zip(table.ranks, table.slowest.tolist(), strict=True)
     ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diag.cli.ceilings import chosen
+from diag.cli.export_plots import SCALE, check_plots, remarks, write_plots
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
@@ -32,6 +33,7 @@ class ExportFormat(enum.StrEnum):
     PARQUET = "parquet"
     NSYS_SQLITE = "nsys-sqlite"
     SVG = "svg"
+    PNG = "png"
 
 
 _BY_ENDING = {
@@ -51,7 +53,10 @@ def export(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write; a folder for all tables; - for standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; a folder for all tables or plots; - for standard output.",
         ),
     ],
     chosen_format: Annotated[
@@ -60,11 +65,18 @@ def export(
             "--format",
             "-f",
             help="A trace for ui.perfetto.dev, tables, an export as by nsys, or the rooflines of profiled kernels as a "
-            "picture. Without it, the ending of FILE tells.",
+            "picture (svg). Without it, the ending of FILE tells. With --plots: svg (default) or png.",
         ),
     ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this table (csv, parquet), as one file.")
+    ] = None,
+    plots: Annotated[
+        bool, typer.Option("--plots", help="Whatever can be drawn of the case, as one file for each plot.")
+    ] = False,
+    scale: Annotated[
+        float | None,
+        typer.Option(min=0.25, max=4.0, metavar="FACTOR", help="Size of PNG plots (default 2: 1920 pixels wide)."),
     ] = None,
     window: Annotated[
         str | None,
@@ -85,7 +97,7 @@ def export(
         str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
     ] = None,
 ) -> None:
-    """Write a case as a trace for Perfetto, its tables as CSV or Parquet, or the rooflines of its kernels as SVG.
+    """Write a case as a trace for Perfetto, its tables as CSV or Parquet, or what can be drawn of it as SVG or PNG.
 
     A report of Nsight Systems can also become the SQLite file that `nsys export` makes, for tools that read those.
 
@@ -98,6 +110,8 @@ def export(
     Example: diag export train.nsys-rep -o train.sqlite
 
     Example: diag export kernels.ncu-rep -o roofline.svg
+
+    Example: diag export train.nsys-rep --plots -o plots
     """
     from diag.export import axis, tables, target
     from diag.ingest.importer import ImportOptions
@@ -109,7 +123,13 @@ def export(
 
     if window is not None:
         parse_window(window)
-    output_format = chosen_format or _format_of(output)
+    if plots:
+        if table is not None or as_stored or window is not None:
+            raise UsageError("--table, --as-stored and --window are not for plots, which are of the whole case.")
+        check_plots(chosen_format, scale, is_folder=output != STANDARD_OUTPUT)
+    elif chosen_format is ExportFormat.PNG or scale is not None:
+        raise UsageError("--format png and --scale are for plots: diag export INPUT --plots --format png -o FOLDER")
+    output_format = chosen_format or (ExportFormat.SVG if plots else _format_of(output))
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
     if output_format is ExportFormat.NSYS_SQLITE:
         if table is not None or as_stored or window is not None:
@@ -118,13 +138,13 @@ def export(
             raise UsageError("To have nsys itself export a report: nsys export --type sqlite REPORT")
         _nsys_sqlite(inputs, output, bounds, force=force)
         return
-    is_picture = output_format is ExportFormat.SVG
+    is_picture = output_format is ExportFormat.SVG and not plots
     if is_picture and (table is not None or as_stored or window is not None):
         raise UsageError("--table, --as-stored and --window are not for svg: it is the rooflines of whole launches.")
     is_trace = output_format is ExportFormat.PERFETTO
     if is_trace and (table is not None or as_stored):
         raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
-    if chosen_format is None and not is_trace and not is_picture and table is None:
+    if chosen_format is None and not is_trace and not is_picture and not plots and table is None:
         raise UsageError(
             f"{output} names one file, and a case has many tables. Choose one with --table NAME, or name a folder for "
             f"all: -o FOLDER --format {output_format.value}"
@@ -145,7 +165,9 @@ def export(
     analysis = AnalysisOptions(window, ceilings=chosen(None))
     with StatusLine() as status, opened(inputs, options, status) as case:
         parts = axis.parts(case, window)
-        if is_picture:
+        if plots:
+            drawn = write_plots(case, analysis, output, output_format.value, scale or SCALE, status)
+        elif is_picture:
             _rooflines(case, analysis, output, status)
         elif is_trace:
             _trace(case, parts, analysis, output, status)
@@ -157,7 +179,10 @@ def export(
             every = tables.all_tables(case, parts, analysis, as_stored=as_stored)
             n_tables = _folder(every, output, stale, output_format, status)
             n_empty = len(tables.empty_tables(case))
-    if is_folder:
+    if plots:
+        for said in remarks(drawn, output):
+            remark(said)
+    elif is_folder:
         left_out = f" ({n_empty} empty ones left out)" if n_empty else ""
         remark(f"{output}: {units.count(n_tables, 'table')}{left_out}.")
     elif is_trace and output != STANDARD_OUTPUT:

@@ -25,7 +25,7 @@ def check(target: Path, inputs: Iterable[Path], *, as_folder: bool, force: bool)
     if not os.path.lexists(target):
         return
     if as_folder and not os.path.isdir(target):
-        raise UsageError(f"-o {target} is no folder, and this export is one file for each table. Choose another name.")
+        raise UsageError(f"-o {target} is no folder, and this export is several files. Choose another name.")
     if not as_folder and not os.path.isfile(target):
         raise UsageError(f"-o {target} exists and is no file. Name a file to write.")
     if not force and not (as_folder and not any(os.scandir(target))):

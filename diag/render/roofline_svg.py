@@ -8,40 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from diag.model import units
+from diag.render import svg
 from diag.render.escape import one_line
 from diag.render.labels import Box, near
 from diag.render.layout import shorten
 from diag.render.roofline_chart import Chart, Mark, charts, roof_name, tick_label, ticks
+from diag.render.svg import LETTER
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling
 
-WIDTH = 960
+WIDTH = svg.WIDTH
 PLOT = Box(80, 64, 840, 440)  # of a chart whose top left corner is 0, 0
 ROW = 20
-LETTER = 7.2  # width of one, about, at 13 pixels
 LONGEST_NAME = 46
 MARK = 6.0
 """Half of the width of a mark."""
 
 _STYLE = """
-  text { font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; font-size: 13px; fill: #1b1f24; }
-  .paper { fill: #ffffff; } .title { font-size: 16px; font-weight: bold; } .faint { fill: #5d6670; }
-  .halo { fill: none; stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round; }
-  .right { text-anchor: end; } .middle { text-anchor: middle; } .number { font-weight: bold; text-anchor: middle; }
-  path { fill: none; } .grid { stroke: #e3e6ea; } .axis, .leader { stroke: #5d6670; }
-  .roof { stroke: #1b1f24; stroke-width: 2; } .mark { fill: #ffffff; stroke: #1b1f24; stroke-width: 2; }
+  path { fill: none; } .roof { stroke: #1b1f24; stroke-width: 2; }
+  .mark { fill: #ffffff; stroke: #1b1f24; stroke-width: 2; }
   .dram { stroke: #0072b2; } .l2 { stroke: #b35c00; } .l1 { stroke: #00795a; }
   .of-dram { fill: #0072b2; } .of-l2 { fill: #b35c00; } .of-l1 { fill: #00795a; }
   @media (prefers-color-scheme: dark) {
-    text { fill: #eef1f4; } .paper, .mark { fill: #14171a; } .faint { fill: #a5aeb8; } .halo { stroke: #14171a; }
-    .grid { stroke: #2b3036; } .axis, .leader { stroke: #a5aeb8; } .roof, .mark { stroke: #eef1f4; }
+    .mark { fill: #14171a; } .roof, .mark { stroke: #eef1f4; }
     .dram { stroke: #56b4e9; } .l2 { stroke: #e69f00; } .l1 { stroke: #2cc295; }
     .of-dram { fill: #56b4e9; } .of-l2 { fill: #e69f00; } .of-l1 { fill: #2cc295; }
   }
 """
-"""No custom properties and no paint-order: not every viewer knows them. Halos are texts of their own."""
 
 _LEGEND: Sequence[tuple[str, float, bool]] = (
     ("#", 100, True), ("kernel", 116, False), ("share", 530, True), ("bound", 550, False), ("over", 630, False),
@@ -50,29 +44,17 @@ _LEGEND: Sequence[tuple[str, float, bool]] = (
 """Columns of the table: what heads each, where it stands, and whether it ends there."""
 
 
-def roofline_svg(rows: Sequence[KernelRoofline]) -> str:
-    """One picture below the other, for each device and unit of work. The same rows give the same bytes."""
-    made = charts(rows)
+def roofline_svg(rows: Sequence[KernelRoofline], most: int | None = None) -> str:
+    """One picture below the other, for each device and unit of work, or the first `most` of them. The same rows give
+    the same bytes.
+    """
+    made = charts(rows)[:most]
     tops = [0.0]
     for chart in made:
         tops.append(tops[-1] + height(chart))
-    in_words = " ".join(described(chart) for chart in made) or "No kernel has a roofline."
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="title desc" '
-            f'viewBox="0 0 {WIDTH} {max(tops[-1], ROW):.0f}" width="{WIDTH}" height="{max(tops[-1], ROW):.0f}">',
-            '<title id="title">Roofline</title>',
-            f'<desc id="desc">{_safe(in_words)}</desc>',
-            f"<style>{_STYLE}</style>",
-            '<rect class="paper" width="100%" height="100%"/>',
-            *(line for chart, top in zip(made, tops, strict=False) for line in chart_lines(chart, top)),
-            "</svg>\n",
-        ]
-    )
-
-
-def _safe(text: str) -> str:
-    return escape(one_line(text))
+    said = " ".join(described(chart) for chart in made) or "No kernel has a roofline."
+    drawn = (line for chart, top in zip(made, tops, strict=False) for line in chart_lines(chart, top))
+    return svg.document("Roofline", said, max(tops[-1], ROW), drawn, _STYLE)
 
 
 def described(chart: Chart) -> str:
@@ -95,11 +77,13 @@ def height(chart: Chart) -> float:
 
 def chart_lines(chart: Chart, top: float) -> Iterator[str]:
     """One picture `top` below the upper edge, for an `<svg>` whose style gives its classes their looks."""
-    yield f'<g transform="translate(0 {top:.0f})">'
-    yield _text(PLOT.left, 36, chart.title, "title")
+    yield from svg.moved(0, top, _picture(chart))
+
+
+def _picture(chart: Chart) -> Iterator[str]:
+    yield svg.text(PLOT.left, 36, chart.title, "title")
     yield from _Plot(chart).drawn()
     yield from _legend(chart, PLOT.top + PLOT.height + 84)
-    yield "</g>"
 
 
 class _Plot:
@@ -121,7 +105,7 @@ class _Plot:
             (x1, y1), (x2, y2) = self._ends(slope)
             yield f'<path class="roof {_kind(slope.name)}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
         for flat in self.chart.flats:
-            yield _line(max(PLOT.left, self.x(self.chart.ridge(flat))), self.y(flat.per_s), PLOT.left + PLOT.width,
+            yield svg.line(max(PLOT.left, self.x(self.chart.ridge(flat))), self.y(flat.per_s), PLOT.left + PLOT.width,
                         self.y(flat.per_s), "roof")  # fmt: skip
         for mark in self.chart.marks:
             x, y = self.x(mark.intensity), self.y(mark.work_per_s)
@@ -133,14 +117,14 @@ class _Plot:
     def _axes(self) -> Iterator[str]:
         bottom, right = PLOT.top + PLOT.height, PLOT.left + PLOT.width
         for tick in ticks(self.chart.intensities, 10):
-            yield _line(self.x(tick), PLOT.top, self.x(tick), bottom, "grid")
-            yield _text(self.x(tick), bottom + 20, tick_label(tick), "faint middle")
+            yield svg.line(self.x(tick), PLOT.top, self.x(tick), bottom, "grid")
+            yield svg.text(self.x(tick), bottom + 20, tick_label(tick), "faint middle")
         for tick in ticks(self.chart.rates, 8):
-            yield _line(PLOT.left, self.y(tick), right, self.y(tick), "grid")
-            yield _text(PLOT.left - 8, self.y(tick) + 4, tick_label(tick), "faint right")
+            yield svg.line(PLOT.left, self.y(tick), right, self.y(tick), "grid")
+            yield svg.text(PLOT.left - 8, self.y(tick) + 4, tick_label(tick), "faint right")
         yield f'<path class="axis" d="M{PLOT.left} {PLOT.top}V{bottom}H{right}"/>'
-        yield _text(PLOT.left - 8, PLOT.top - 8, f"{self.chart.work_unit}/s", "faint right")
-        yield _text(PLOT.left + PLOT.width / 2, bottom + 42, f"{self.chart.work_unit} per byte", "faint middle")
+        yield svg.text(PLOT.left - 8, PLOT.top - 8, f"{self.chart.work_unit}/s", "faint right")
+        yield svg.text(PLOT.left + PLOT.width / 2, bottom + 42, f"{self.chart.work_unit} per byte", "faint middle")
 
     def _ends(self, slope: RooflineCeiling) -> tuple[tuple[float, float], tuple[float, float]]:
         """From where the line enters the plot to the highest flat roof."""
@@ -156,7 +140,7 @@ class _Plot:
             boxes = [Box(PLOT.left + PLOT.width - width, y + shift, width, 18) for shift in (-20, 3, -40, 23)]
             box = next((box for box in boxes if not any(map(box.meets, self.taken))), boxes[0])
             self.taken.append(box)
-            yield from _over(PLOT.left + PLOT.width, box.top + 14, name, "right")
+            yield from svg.over(PLOT.left + PLOT.width, box.top + 14, name, "right")
 
     def _slope_names(self) -> Iterator[str]:
         """Along each line, in another part of it than the next."""
@@ -166,7 +150,7 @@ class _Plot:
             part = 0.9 - 0.2 * (at % 3) - 0.1
             x, y = x1 + part * (x2 - x1), y1 + part * (y2 - y1)
             yield f'<g transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})">'
-            yield from _over(0, -6, roof_name(slope), f"middle of-{_kind(slope.name)}")
+            yield from svg.over(0, -6, roof_name(slope), f"middle of-{_kind(slope.name)}")
             yield "</g>"
             self.taken.append(Box.around(x, y - 6, 90, 60))
 
@@ -182,8 +166,8 @@ class _Plot:
             self.taken.append(box)
             at_x, at_y = box.center
             if math.hypot(at_x - x, at_y - y) > 20:
-                yield _line(x, y, at_x, at_y, "leader")
-            yield from _over(at_x, at_y + 5, str(mark.number), "number" if mark.is_main else "number faint")
+                yield svg.line(x, y, at_x, at_y, "leader")
+            yield from svg.over(at_x, at_y + 5, str(mark.number), "number" if mark.is_main else "number faint")
 
 
 def _along(value: float, of: tuple[float, float]) -> float:
@@ -201,7 +185,7 @@ def _shape(mark: Mark, x: float, y: float, hint: str) -> str:
     """A circle for device memory, a square for L2, a triangle for L1; filled for the point that speaks for a kernel."""
     kind = _kind(mark.level)
     look = f'class="mark {kind}{f" of-{kind}" if mark.is_main else ""}"'
-    title = f"<title>{_safe(hint)}</title>"
+    title = f"<title>{svg.safe(hint)}</title>"
     if mark.level == "L2":
         return f'<rect {look} x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10">{title}</rect>'
     if mark.level == "L1":
@@ -220,13 +204,13 @@ def _hint(chart: Chart, mark: Mark) -> str:
 
 def _legend(chart: Chart, top: float) -> Iterator[str]:
     for header, x, is_right in _LEGEND:
-        yield _text(x, top, header.format(unit=chart.work_unit), "faint right" if is_right else "faint")
+        yield svg.text(x, top, header.format(unit=chart.work_unit), "faint right" if is_right else "faint")
     names = shorten([one_line(f"{each.short_name} {each.configuration}") for each in chart.kernels], LONGEST_NAME)
     for number, (kernel, name) in enumerate(zip(chart.kernels, names, strict=True), 1):
         for text, (_, x, is_right) in zip(_cells(number, name, kernel), _LEGEND, strict=True):
-            yield _text(x, top + ROW * number, text, "right" if is_right else "")
+            yield svg.text(x, top + ROW * number, text, "right" if is_right else "")
     for at, note in enumerate(_notes(chart), len(chart.kernels) + 1):
-        yield _text(PLOT.left, top + 8 + ROW * at, note, "faint")
+        yield svg.text(PLOT.left, top + 8 + ROW * at, note, "faint")
 
 
 def _cells(number: int, name: str, kernel: KernelRoofline) -> Sequence[str]:
@@ -257,18 +241,3 @@ def _notes(chart: Chart) -> Sequence[str]:
     if chart.left_out:
         notes.append(f"{units.count(chart.left_out, 'more kernel')} with less time not drawn.")
     return notes
-
-
-def _text(x: float, y: float, text: str, look: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}"{f" class={chr(34)}{look}{chr(34)}" if look else ""}>{_safe(text)}</text>'
-
-
-def _over(x: float, y: float, text: str, look: str) -> Iterator[str]:
-    """A text that stays readable over lines."""
-    anchor = "right" if "right" in look else "middle"
-    yield _text(x, y, text, f"halo {anchor}{' number' if 'number' in look else ''}")
-    yield _text(x, y, text, look)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, look: str) -> str:
-    return f'<path class="{look}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'

@@ -151,7 +151,7 @@ def kernels(report: Report, top: int) -> Table:
             f"{row.count:,}",
             units.time(row.median_ns),
             *([_occupancy(row)] if has_occupancy else []),
-            _kernel_name(row, shown),
+            kernel_name(row, shown),
         ]
         for row in shown
     ]
@@ -177,7 +177,7 @@ def _kernel_notes(rest: Sequence[KernelRow], has_occupancy: bool) -> Iterator[st
         yield "occ.: theoretical occupancy, the warps that can reside on an SM, of those that it has room for."
 
 
-def _kernel_name(row: KernelRow, shown: Sequence[KernelRow]) -> str:
+def kernel_name(row: KernelRow, shown: Sequence[KernelRow]) -> str:
     """The short name, or, where another row has the same, its template arguments too, without namespaces."""
     is_alone = sum(other.short_name == row.short_name for other in shown) == 1
     return row.short_name if is_alone else with_arguments(row)

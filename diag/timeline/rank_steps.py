@@ -12,11 +12,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.store.case import Case
 from diag.timeline.intervals import Intervals, union_of_all
+from diag.timeline.joined import traces_of
 from diag.timeline.steps import find_steps
 from diag.timeline.trace import Trace
 
 Values = NDArray[np.float64]
+
+FEWEST_STEPS = 2
+LEAST_COVER = 0.5
+"""Of steps to be shown side by side; what a rule claims of steps wants more of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,18 @@ class RankTable:
         """Of each step the longest less the shortest: what the fastest rank waits for where all meet at its end."""
         durations = self.values("duration_ns")
         return np.asarray(durations.max(axis=0) - durations.min(axis=0)) if durations.size else np.empty(0)
+
+    @property
+    def slowest(self) -> NDArray[np.int64]:
+        """For each rank in how many of the shared steps it took longer than every other."""
+        durations = self.values("duration_ns")
+        is_longest = durations == durations.max(axis=0, initial=0)
+        return np.asarray((is_longest & (is_longest.sum(axis=0) == 1)).sum(axis=1))
+
+
+def ranks_of(case: Case) -> RankTable:
+    """The ranks of a case as views show them."""
+    return rank_table(traces_of(case), fewest=FEWEST_STEPS, least_cover=LEAST_COVER)
 
 
 def rank_table(traces: Sequence[Trace], *, fewest: float, least_cover: float) -> RankTable:

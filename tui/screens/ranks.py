@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from diag.timeline.rank_steps import RankTable
+from diag.timeline.rank_steps import RankTable, ranks_of
 from diag.tui import rank_rows
 from diag.tui.navigation import ToTimeline
 from diag.tui.rank_rows import METRICS, RankLine
@@ -65,7 +65,7 @@ place in the order.
 
     @work
     async def _load(self) -> None:
-        self._ranks = await self.session.ask(rank_rows.ranks_of)
+        self._ranks = await self.session.ask(ranks_of)
         self.query_one("#ranks-summary", Static).update(content(rank_rows.summary(self._ranks)))
         self._fill_table(self.query_one(RowTable).sort)
         has_map = len(self._ranks.ranks) > 1 and self._ranks.steps > 0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diag.model import units
 from diag.render.html.detail import Blocks
 from diag.render.html.parts import fitting, tag, text
 from diag.render.html.timeline import DrawnGroup, DrawnRow, Levels, Timeline
+from diag.render.timeline_bars import Bars, bar_paths, busy_bars, counter_bars
 from diag.timeline.intervals import Intervals
-from diag.timeline.track import ACTIVITIES, equal_parts
+from diag.timeline.track import equal_parts
 
 WIDTH = 1_000
 LABELS = 190
@@ -68,17 +67,19 @@ def _axis(length_ns: int) -> str:
 
 def _paths(row: DrawnRow, length_ns: int) -> Iterator[str]:
     """One for each colour."""
+    for look, path in bar_paths(_bars(row, length_ns), LABELS, WIDTH - LABELS, ROW - 2, STEPS):
+        yield f'<path class="{look}" d="{path}"/>'
+
+
+def _bars(row: DrawnRow, length_ns: int) -> Bars:
     if isinstance(row.drawn, Levels):
-        yield f'<path class="counter" d="{_path(_counter_heights(row.drawn))}"/>'
-        return
-    heights, activity = _slice_heights(row.drawn, length_ns)
-    for code in np.unique(activity[heights > 0]):
-        mine = np.where(activity == code, heights, 0)
-        yield f'<path class="{ACTIVITIES[code]}" d="{_path(mine)}"/>'
+        bins = len(row.drawn.most) * np.arange(COLUMNS) // COLUMNS
+        return counter_bars(row.drawn.least[bins], row.drawn.most[bins], STEPS)
+    return _slice_bars(row.drawn, length_ns)
 
 
-def _slice_heights(blocks: Blocks, length_ns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each column its height in steps, 1 for the least that is there, and the activity of what takes most of it."""
+def _slice_bars(blocks: Blocks, length_ns: int) -> Bars:
+    """Each column in the colour of the activity that takes most of it."""
     edges_ns = equal_parts(0, max(length_ns, COLUMNS), COLUMNS)
     busy_ns, most_ns = np.zeros(COLUMNS), np.zeros(COLUMNS)
     activity = np.zeros(COLUMNS, np.int64)
@@ -90,29 +91,4 @@ def _slice_heights(blocks: Blocks, length_ns: int) -> tuple[NDArray[np.int64], N
         activity[of_code > most_ns] = code
         most_ns = np.maximum(most_ns, of_code)
         busy_ns += of_code
-    shares = np.minimum(busy_ns / np.diff(edges_ns), 1.0)
-    return np.ceil(shares * STEPS).astype(np.int64), activity
-
-
-def _counter_heights(levels: Levels) -> NDArray[np.int64]:
-    """Of the largest value in each column, from the least of all to the largest."""
-    bins = len(levels.most) * np.arange(COLUMNS) // COLUMNS
-    values = levels.most[bins]
-    known = ~np.isnan(values)
-    if not known.any():
-        return np.zeros(COLUMNS, np.int64)
-    low, high = float(np.min(levels.least[~np.isnan(levels.least)])), float(values[known].max())
-    shares = np.where(known, (values - min(low, 0)) / max(high - min(low, 0), 1e-300), 0)
-    return np.asarray(np.ceil(np.clip(np.nan_to_num(shares), 0, 1) * STEPS).astype(np.int64))
-
-
-def _path(heights: NDArray[np.int64]) -> str:
-    """Bars from the bottom, equal neighbours as one."""
-    borders = np.flatnonzero(np.diff(heights, prepend=-1, append=-1))
-    width, room = (WIDTH - LABELS) / COLUMNS, ROW - 2
-    return "".join(
-        f"M{LABELS + first * width:.5g} {room}v{-room * heights[first] / STEPS:.3g}h{(stop - first) * width:.4g}"
-        f"V{room}z"
-        for first, stop in pairwise(borders)
-        if heights[first]
-    )
+    return busy_bars(busy_ns / np.diff(edges_ns), activity, STEPS)
