@@ -52,7 +52,10 @@ def test_a_verb_without_words_shows_its_help(diag: Command) -> None:
     [
         (["nonsense"], "No such command 'nonsense'. Help: diag -h"),
         (["report", "--nonsense"], "--nonsense"),
-        (["report", "x", "--format", "xml"], "'--format' / '-f': 'xml' is not one of 'text', 'json', 'markdown'."),
+        (
+            ["report", "x", "--format", "xml"],
+            "'-f': 'xml' is not one of 'text', 'json', 'markdown', 'html'.",
+        ),
         (["report", "x", "--fail-on", "error"], "'error' is not one of 'info', "),
         (["report", "x", "--top", "0"], "'--top': it should be greater than or equal to 1. Help: diag report -h"),
         (["report", "x", "--top", "many"], "'--top': it should be a valid integer. Help: diag report -h"),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from textual import work
 
 from diag.model import units
+from diag.rules.evidence_spans import is_about_gaps
 from diag.tui.screens.timeline_commands import Commands
 from diag.tui.screens.timeline_panel import Choice, Panel
 from diag.tui.timeline import evidence
@@ -77,7 +78,7 @@ class Jumps(Commands):
         self._finding_at = (self._finding_at + step + (1 if first else 0)) % len(findings)
         finding = findings[self._finding_at]
         self.say(f"looking for the places of: {finding.title} …")
-        if evidence.is_about_gaps(finding) and (line := self.line_of(finding.subject)):
+        if is_about_gaps(finding) and (line := self.line_of(finding.subject)):
             tracks = line.tracks
             gaps = await self.reader.ask(lambda m: m.device(tracks).longest_gaps(evidence.MOST))
             self._stretches = Stretches(finding, "gaps", sorted(gaps))

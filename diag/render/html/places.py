@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 
+from diag.rules.evidence_spans import evidence_spans, is_about_gaps
 from diag.rules.finding import Finding
 from diag.store.case import Case
 
@@ -23,12 +23,10 @@ def places_of(
 ) -> Sequence[Window]:
     """The longest first. `gaps` are those of each device, likewise; `origin_ns` is subtracted from the case's times."""
     about = finding.subject
-    if finding.rule == "idle.gpu":  # whose rows are the operations, and not what lies between them
+    if is_about_gaps(finding):
         return gaps.get((about.source, about.process, about.device), ())[:PLACES]
-    queries = (evidence.sql for evidence in finding.evidence if evidence.sql)
-    found = (_longest_rows(case, sql) for sql in queries)
-    rows = next((rows for rows in found if rows), [])
-    return [(start - origin_ns, end - origin_ns) for start, end in rows]
+    found = evidence_spans(case, finding, PLACES)
+    return [(start - origin_ns, end - origin_ns) for start, end in found.spans] if found else ()
 
 
 def around(place: Window, length_ns: int) -> Window:
@@ -36,21 +34,3 @@ def around(place: Window, length_ns: int) -> Window:
     start, end = place
     margin = end - start
     return max(0, start - margin), min(length_ns, end + margin)
-
-
-def _longest_rows(case: Case, sql: str) -> list[Window]:
-    """Start and end of the longest rows of a query; none where its rows have no times."""
-    try:
-        rows = case.db.execute(_LONGEST.format(sql=sql.strip().rstrip(";"), most=PLACES)).fetchall()
-    except sqlite3.OperationalError:  # it has no such columns
-        return []
-    return [(start, end) for start, end in rows]
-
-
-_LONGEST = """
-    SELECT start_ns, end_ns
-      FROM ({sql})
-     WHERE end_ns > start_ns
-     ORDER BY end_ns - start_ns DESC, start_ns
-     LIMIT {most:d}
-"""
