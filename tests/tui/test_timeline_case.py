@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
+from diag.rules import evidence_spans
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Evidence
 from diag.rules.report import DeviceRow
@@ -265,7 +266,7 @@ def test_places_of_findings_come_from_the_rows_of_their_evidence(training: Path)
 
 
 def test_sql_of_an_edited_report_harms_nothing(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "LONGEST_QUERY_S", 0.2)
+    monkeypatch.setattr(evidence_spans, "LONGEST_QUERY_S", 0.2)
     with opened(training) as (case, _):
         (finding, *_) = evidence.with_time(analyse(case, AnalysisOptions()).findings)
         before = case.value("SELECT COUNT(*) FROM gpu_op")
