@@ -92,6 +92,7 @@ class ThreadReading:
     voluntary_switches: Count | None = None  # counter: it waited
     involuntary_switches: Count | None = None  # counter: another thread got its core
     waits_in: str | None = None  # function of the operating system's kernel that it sleeps in (wchan)
+    ready_ns: Count | None = None  # counter: it could have run, and no core was free
 
 
 @dataclass(frozen=True)

@@ -690,6 +690,7 @@ SELECT s.source_id, s.time_ns,
        t.value ->> 'name'                 AS name,
        t.value ->> 'state'                AS state,
        t.value ->> 'cpu_ns'               AS cpu_ns,
+       t.value ->> 'ready_ns'             AS ready_ns,
        t.value ->> 'voluntary_switches'   AS voluntary_switches,
        t.value ->> 'involuntary_switches' AS involuntary_switches,
        t.value ->> 'waits_in'             AS waits_in
