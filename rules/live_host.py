@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from diag.model import units
 from diag.model.live_run import LiveRun
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from diag.rules.live import HOW_TO_DUMP, Device, extent, gpu, live_device_rule, process, subject_of
+from diag.rules.live import (
+    HOW_TO_DUMP,
+    Device,
+    extent,
+    gpu,
+    live_device_rule,
+    process,
+    subject_of,
+)
+from diag.rules.live_threads import busy_words, thread_name
 from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns
 from diag.rules.thresholds import Limits
 
@@ -21,10 +30,10 @@ def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator
     Asks      For how much of the window has the device no kernel, while a process of the workload holds it, and what do
               that process's threads do?
     Decides   Together: no kernel is resident for at least `share` of the window, and a watched process holds memory of
-              the device. A thread that keeps `core` of a core busy is what it waits for, and its line is where the
-              dumps of its stack end most often; where there is none, the threads wait themselves, and what the main
-              thread sleeps in is told. Kernel-resident % is coarse: a kernel that does little counts as much as one
-              that does much.
+              the device. A thread that has work for `core` of a core, be it on one or ready without one, is what it
+              waits for, and its line is where the dumps of its stack end most often; where there is none, the threads
+              wait themselves, and what the main thread sleeps in is told. Kernel-resident % is coarse: a kernel that
+              does little counts as much as one that does much.
     Matters   A GPU without a kernel does nothing at all. No faster kernel helps.
     Do        Look at the line. Launch more with each call (larger batches, CUDA graphs), move work of the host into
               other threads or processes, or out of the loop.
@@ -53,8 +62,9 @@ def _finding(waiting: Waiting) -> Finding:
     line = waiting.line
     where = f" in {line}" if line else ""
     if hot is not None:
-        title = f"{gpu(device)} waits for the host: thread {hot.name} keeps a core busy{where}"
-        doing = f"its thread {hot.name} ({hot.tid}) keeps {hot.cores or 0.0:.2f} cores busy{where}"
+        name = thread_name(waiting.run, waiting.process, hot)
+        title = f"{gpu(device)} waits for the host: thread {name} keeps a core busy{where}"
+        doing = f"its thread {name} ({hot.tid}) {busy_words(hot)}{where}"
     else:
         title = f"{gpu(device)} waits for the host, which waits itself{where}"
         sleeps = f", in {thread.last.waits_in} of the kernel" if thread is not None and thread.last.waits_in else ""

@@ -34,7 +34,7 @@ CASES = {
 
 def test_it_names_thread_and_line(ask: Ask) -> None:
     finding = only_finding(ask("live.waits_for_host", starved()))
-    assert finding.title == "GPU 0 waits for the host: thread python keeps a core busy in augment (train.py:42)"
+    assert finding.title == "GPU 0 waits for the host: thread MainThread keeps a core busy in augment (train.py:42)"
     assert finding.share == pytest.approx(0.6)
     assert finding.recoverable_ns == 12_000_000_000
     assert (finding.confidence, finding.subject.process) == ("high", PID)

@@ -21,13 +21,17 @@ TRAINING = ("train", "/app/train.py", 12)
 
 
 def loading(
-    worker_cores: float | None = 0.97, *, frames: Sequence[tuple[str, str, int]] = WAITING, is_dumped: bool = True
+    worker_cores: float | None = 0.97,
+    *,
+    ready: float = 0.0,
+    frames: Sequence[tuple[str, str, int]] = WAITING,
+    is_dumped: bool = True,
 ) -> Watched:
     """A device that idles while the main thread waits for two workers, which keep some of a core busy each."""
 
     def processes(at: int) -> Sequence[ProcessReading]:
         workers = (
-            [process(at, pid, thread(at, pid, cores=worker_cores), parent_pid=PID) for pid in (201, 202)]
+            [process(at, pid, thread(at, pid, cores=worker_cores, ready=ready), parent_pid=PID) for pid in (201, 202)]
             if worker_cores is not None
             else []
         )
@@ -61,6 +65,11 @@ def test_it_says_who_is_slow(ask: Ask, cores: float | None, story: str) -> None:
     assert finding.title == f"GPU 0 waits for the data loader: {story}"
     assert "which train (train.py:12) asked for a batch" in finding.claim
     assert figures(finding)["inside a loader"] == 5
+
+
+def test_workers_that_share_too_few_cores_are_busy(ask: Ask) -> None:
+    finding = only_finding(ask("live.data_loader", loading(0.4, ready=0.5)))
+    assert "keep up to a core busy each" in finding.title
 
 
 def test_it_shows_the_stacks(query: Query, ask: Ask) -> None:
