@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,16 +15,17 @@ from typing import Protocol
 from diag.cli.choices import TextOrJson
 from diag.cli.metrics_server import MetricsServer, parse_address
 from diag.cli.signals import ENDING
-from diag.cli.terminal import braille, color, note, width, write
+from diag.cli.terminal import braille, color, note, remark, width, write
 from diag.collect.live_record import Recorder, check_target
 from diag.collect.watching import Ending, MachineClock, Order, Plan, Quit, Readers, Watch
 from diag.errors import InputError, NothingToTell
+from diag.model.live import Snapshot
 from diag.model.live_run import NS_PER_S, LiveRun
 from diag.render.live_json import render_live_json
 from diag.render.live_marks import ASCII, BLOCKS, COLORED, UNCOLORED
 from diag.render.live_prometheus import CONTENT_TYPE, render_live_prometheus
 from diag.render.live_text import last_words, render_live_text
-from diag.render.live_view import LiveView, view_of
+from diag.render.live_view import LiveView, RecordRow, view_of
 from diag.rules import thresholds
 from diag.rules.finding import Answer
 
@@ -58,6 +60,9 @@ Judge = Callable[[LiveRun], Sequence[Answer]]
 class Output(Protocol):
     """Shows one moment after the other, and passes the time between them."""
 
+    has_terminal: bool
+    """All of it, so that a sentence on standard error would tear its picture."""
+
     def show(self, view: LiveView) -> None: ...
 
     def wait(self, due_ns: int) -> Order | None: ...
@@ -80,20 +85,31 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
     ENDING.kept = "the workload goes on"
     plan, teller = _plan(wishes), _Teller(judge)
     with ExitStack() as opened:
-        keep = None
         if wishes.record is not None:
             recorder = Recorder(wishes.record, pid=wishes.pid, period_ns=plan.period_ns)
-            keep = opened.enter_context(recorder).add
-            ENDING.kept += f", and what was read of it is in {wishes.record}"
+            teller.recorder = opened.enter_context(recorder)
+            ENDING.kept += f", and what was read of it is in {wishes.record}: {_how_to_read(wishes.record)}"
         if wishes.listen is not None:
             server = MetricsServer(parse_address(wishes.listen), CONTENT_TYPE, teller.metrics)
             note(f"metrics are at {opened.enter_context(server).url}")
+        opened.callback(teller.say_notes)  # once the terminal is given back, which is opened next
         teller.output = _output(wishes, opened)
-        ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, keep)
+        ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, teller.keep)
     if wishes.is_once:
+        teller.judge(ending.run)
         write(_rendered(teller.view, wishes.output_format))
     if ending.is_over:
         _say_last_words(ending, wishes)
+    if wishes.record is not None:
+        remark(f"what was read is in {wishes.record}: {_how_to_read(wishes.record)}")
+
+
+def _how_to_read(record: Path) -> str:
+    """
+    >>> _how_to_read(Path("my night.diag"))
+    "diag report 'my night.diag'"
+    """
+    return f"diag report {shlex.quote(str(record))}"
 
 
 def _plan(wishes: Wishes) -> Plan:
@@ -131,24 +147,59 @@ class _Teller:
     def __init__(self, judge: Judge) -> None:
         self.view: LiveView | None = None
         self.output: Output | None = None
+        self.recorder: Recorder | None = None
         self._judge = judge
         self._answers: Sequence[Answer] = ()
         self._judged_ns = 0
+        self._n_dumps = 0
+        self._notes: list[str] = []
+        self._is_full_said = False
+
+    def keep(self, snapshot: Snapshot) -> None:
+        if self.recorder is None:
+            return
+        self.recorder.add(snapshot)
+        if self.recorder.is_full and not self._is_full_said:
+            self._is_full_said = True
+            self._notes.append(f"the record {self.recorder.path} is full and keeps nothing more; the watch goes on")
 
     def tell(self, run: LiveRun) -> None:
-        now_ns = run.snapshots[-1].clock_ns
-        if len(run.snapshots) <= FEW or now_ns - self._judged_ns >= JUDGED_EVERY_NS:
-            self._answers, self._judged_ns = self._judge(run), now_ns
-        self.view = view_of(run, self._answers)
+        is_due = run.snapshots[-1].clock_ns - self._judged_ns >= JUDGED_EVERY_NS
+        if is_due or len(run.snapshots) <= FEW or self._n_dumps != _n_dumps(run):
+            self.judge(run)
+        self.view = view_of(run, self._answers, self._record)
         if self.output is not None:
             self.output.show(self.view)
+            if not self.output.has_terminal:
+                self.say_notes()
+
+    def judge(self, run: LiveRun) -> None:
+        """Now, whether it is due or not."""
+        self._answers, self._judged_ns = self._judge(run), run.snapshots[-1].clock_ns
+        self._n_dumps = _n_dumps(run)
+        self.view = view_of(run, self._answers, self._record)
+
+    def say_notes(self) -> None:
+        while self._notes:
+            note(self._notes.pop(0))
+
+    @property
+    def _record(self) -> RecordRow | None:
+        kept = self.recorder
+        return None if kept is None else RecordRow(str(kept.path), kept.n_bytes, kept.is_full)
 
     def metrics(self) -> str | None:
         return None if self.view is None else render_live_prometheus(self.view)
 
 
+def _n_dumps(run: LiveRun) -> int:
+    return sum(len(snapshot.stacks) for snapshot in run.snapshots)
+
+
 class _Printer:
     """A block of text or a line of JSON for each moment, until its reader has seen enough."""
+
+    has_terminal = False
 
     def __init__(self, render: Callable[[LiveView], str]) -> None:
         self._render = render

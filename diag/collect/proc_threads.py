@@ -1,7 +1,7 @@
 """The threads of one process, read cheaply: most of a large program sleep, and are not read again while they do.
 
 The kernel counts how long a thread has run, how long it was ready without a core, and how often it was given one
-(`schedstat`, kernel documentation, scheduler/sched-stats.rst). As long as these numbers stay, so does all else about it.
+(`schedstat`, kernel documentation, scheduler/sched-stats.rst). As long as these stay, so does all else about it.
 """
 
 from __future__ import annotations

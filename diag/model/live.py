@@ -78,6 +78,7 @@ class GpuReading:
     ecc_corrected: Count | None = None  # since the driver was loaded
     ecc_uncorrected: Count | None = None
     xids: Sequence[Xid] = ()  # since the last snapshot
+    xid_count: Count | None = None  # counter: since the watch began
     untold: Untold = field(default_factory=dict)
 
 

@@ -149,10 +149,17 @@ def last_top(n_lines: int, room: int) -> int:
 
 def _head(view: LiveView, state: ViewState, look: Look) -> Line:
     took = f"reading takes {units.time(view.took_ns)}"
-    right = f"PAUSED  {took}" if state.is_paused else took
+    states = ("PAUSED" if state.is_paused else "", _recording(view), took)
+    right = "  ".join(filter(None, states))
     left = headline(view)
     space = look.width - cells(left) - cells(right)
     return fitted([span(left, "title"), Span(" " * max(2, space)), span(right, "dim")], look.width)
+
+
+def _recording(view: LiveView) -> str:
+    if view.record is None:
+        return ""
+    return "RECORD FULL" if view.record.is_full else f"record {units.size(view.record.n_bytes)}"
 
 
 def _foot(state: ViewState, look: Look) -> Line:

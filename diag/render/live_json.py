@@ -8,7 +8,7 @@ from typing import Any
 
 import diag
 from diag.render.json_report import plain
-from diag.render.live_view import GpuRow, LiveView, ProcessRow, ThreadRow
+from diag.render.live_view import GpuRow, LiveView, ProcessRow, RecordRow, ThreadRow
 from diag.rules.finding import CannotTell, Clear, Finding
 
 SCHEMA = "diag.live/1"
@@ -36,7 +36,12 @@ def document(view: LiveView) -> dict[str, Any]:
         "clear": [_clear(answer) for answer in view.clear],
         "cannot_tell": [_cannot_tell(answer) for answer in view.cannot_tell],
         "untold": [asdict(each) for each in view.untold],
+        "record": None if view.record is None else _record(view.record),
     }
+
+
+def _record(row: RecordRow) -> dict[str, Any]:
+    return {"path": row.path, "bytes": row.n_bytes, "is_full": row.is_full}
 
 
 def _gpu(row: GpuRow) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from diag.model import units
 from diag.model.live import GpuReading, HostReading, ProcessReading, Snapshot, StackDump, ThreadReading
 from diag.model.live_run import NS_PER_S, LiveRun, Step
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
@@ -81,8 +82,17 @@ class Untold:
     """A thing that has no value, where, and why."""
 
     what: Sequence[str]  # names of fields of the reading
-    where: str | None  # 'GPU 0' or 'pid 12'; None: of the machine
+    where: str | None  # 'GPU 0', 'pid 12' or the path of the record; None: of the machine
     because: str
+
+
+@dataclass(frozen=True)
+class RecordRow:
+    """What is kept of the readings in a file. `is_full`: nothing more is, for it is as long as it may be."""
+
+    path: str
+    n_bytes: int
+    is_full: bool
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,7 @@ class LiveView:
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
     untold: Sequence[Untold]
+    record: RecordRow | None = None
 
     @property
     def threads(self) -> list[ThreadRow]:
@@ -109,7 +120,7 @@ class LiveView:
         return sorted((thread for process in self.processes for thread in process.threads), key=_heat)
 
 
-def view_of(run: LiveRun, answers: Iterable[Answer] = ()) -> LiveView:
+def view_of(run: LiveRun, answers: Iterable[Answer] = (), record: RecordRow | None = None) -> LiveView:
     """The last moment of a run that has one at least, with what rules said of it."""
     now = run.snapshots[-1]
     step = Step(run.snapshots[-2], now) if len(run.snapshots) > 1 else None
@@ -128,7 +139,8 @@ def view_of(run: LiveRun, answers: Iterable[Answer] = ()) -> LiveView:
         findings=sorted((each for each in answers if isinstance(each, Finding)), key=lambda finding: finding.rank),
         clear=[each for each in answers if isinstance(each, Clear)],
         cannot_tell=[each for each in answers if isinstance(each, CannotTell)],
-        untold=_untold(now),
+        untold=[*_of_record(record), *_untold(now)],
+        record=record,
     )
 
 
@@ -265,6 +277,13 @@ def _stacks(run: LiveRun) -> list[StackDump]:
         newest.pop(dump.pid, None)  # so that the newest comes last
         newest[dump.pid] = dump
     return list(newest.values())[-NEWEST_STACKS:]
+
+
+def _of_record(record: RecordRow | None) -> list[Untold]:
+    if record is None or not record.is_full:
+        return []
+    because = f"It ended with {units.size(record.n_bytes)}, as much as it may hold. Begin another: diag watch --record"
+    return [Untold(["record"], record.path, because)]
 
 
 def _untold(now: Snapshot) -> list[Untold]:

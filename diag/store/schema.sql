@@ -661,6 +661,7 @@ SELECT s.source_id, s.time_ns,
        g.value -> 'clock_reasons'           AS clock_reasons,
        g.value -> 'processes'               AS processes,
        g.value -> 'xids'                    AS xids,
+       g.value ->> 'xid_count'              AS xid_count,
        g.value -> 'untold'                  AS untold
   FROM live_snapshot s, json_each(s.body, '$.gpus') g;
 

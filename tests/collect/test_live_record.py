@@ -129,7 +129,7 @@ def test_a_record_ends_when_it_is_as_long_as_it_may_be(tmp_path: Path) -> None:
         assert recorder.is_full
     with recorded(tmp_path / "run.diag") as case:
         assert 0 < case.sources[0].capabilities["live_snapshot"] < 21  # type: ignore[operator]
-        assert case.notes(1) == ["The record ends here: it holds 0 MiB, as much as it may."]
+        assert case.notes(1) == ["The record ends here: it holds 8.6 kB, as much as it may."]
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_what_was_written(tmp_path: Path) -> None:

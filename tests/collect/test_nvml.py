@@ -17,7 +17,12 @@ from diag.model.live import GpuProcess, GpuReading, Xid
 from tests.collect.fake_nvml import FakeNvml
 
 SECOND_US = 1_000_000
-TELLABLE = [field.name for field in fields(GpuReading) if field.name not in ("parent_uuid", "mig_profile", "untold")]
+TELLABLE = [
+    field.name
+    for field in fields(GpuReading)
+    if field.name not in ("parent_uuid", "mig_profile", "xid_count", "untold")
+]
+"""`xid_count` lacks with `xids`, for its reason."""
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +90,7 @@ def test_a_gpu_that_tells_everything() -> None:
         nvlink_tx_bytes=5_000_001 * 1024,
         ecc_corrected=3,
         ecc_uncorrected=0,
+        xid_count=0,
     )
     assert fake.samples == {}, "GPM's samples are given back"
     assert not fake.is_open
@@ -114,6 +120,7 @@ def test_a_gpu_in_mig_mode_has_its_instances_beside_it() -> None:
     assert large.memory_used_bytes == 12_144_366_592
     assert large.processes == (GpuProcess(777, 12_000_000_000, "compute"),)
     assert (large.untold["power_w"], large.untold["xids"]) == (OF_WHOLE_GPU, OF_WHOLE_GPU)
+    assert large.xid_count is None
     # A driver that does not name the profile: it is made of the sizes, and this one is a third of its GPU instance.
     assert (small.mig_profile, small.processes) == ("1c.3g.40gb", ())
     assert untold(large) == untold(small)
@@ -168,6 +175,7 @@ def test_xids_are_seen_once_at_the_gpu_that_had_them() -> None:
         assert first.xids == (Xid(63, 7),)
         assert second.xids == (Xid(31, 7), Xid(43, 7))
         assert [gpu.xids for gpu in nvml.read(8)] == [(), ()]
+        assert [gpu.xid_count for gpu in nvml.read(9)] == [1, 2]
     assert fake.watched == set()
 
 

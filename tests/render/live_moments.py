@@ -68,6 +68,7 @@ def gpu(at_s: int = 0, *, index: int = 0, **changes: object) -> GpuReading:
         ecc_corrected=4,
         ecc_uncorrected=1,
         xids=(Xid(79, EPOCH_NS),) if at_s == 1 else (),
+        xid_count=int(at_s >= 1),
     )
     return replace(reading, **changes)  # type: ignore[arg-type]
 
