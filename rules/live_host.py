@@ -17,7 +17,7 @@ from diag.rules.live import (
     subject_of,
 )
 from diag.rules.live_threads import busy_words, thread_name
-from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns
+from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns, why_unwatched
 from diag.rules.thresholds import Limits
 
 NEEDS = ("resident_pct", "processes")
@@ -47,12 +47,7 @@ def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator
         return
     found = holders(run, device)
     if not found:
-        named = ", ".join(map(str, pids[:4]))
-        yield CannotTell(
-            subject,
-            f"whoever holds it (pid {named}) was not watched: name it to diag watch; in a container the driver counts "
-            "pids of the host",
-        )
+        yield CannotTell(subject, why_unwatched(pids))
         return
     yield _finding(Waiting(run, device, found[0], limits))
 

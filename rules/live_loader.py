@@ -21,7 +21,7 @@ from diag.rules.live import (
     stack_rows,
     subject_of,
 )
-from diag.rules.live_waiting import Waiting, holders, idle_ns
+from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns, why_unwatched
 from diag.rules.thresholds import Limits
 
 LOADER = re.compile(
@@ -46,9 +46,12 @@ def data_loader_behind(run: LiveRun, device: Device, limits: Limits) -> Iterator
     Refute    With one batch that is used again and again the device is as idle.
     """
     subject = subject_of(run, device)
-    found = holders(run, device)
-    if not found or idle_ns(device) < limits["share"] * run.window_ns:
+    found, pids = holders(run, device), holding_pids(device)
+    if not pids or idle_ns(device) < limits["share"] * run.window_ns:
         yield Clear(subject)
+        return
+    if not found:
+        yield CannotTell(subject, why_unwatched(pids))
         return
     for process in found:
         stacks = run.dumps_of_threads.get((process.pid, process.pid), ())

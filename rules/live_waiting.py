@@ -101,6 +101,14 @@ def holders(run: LiveRun, device: Device) -> Sequence[LiveProcess]:
     return sorted(watched, key=lambda each: (-(each.cores or 0.0), each.pid))
 
 
+def why_unwatched(pids: Sequence[int]) -> str:
+    named = ", ".join(map(str, pids[:4]))
+    return (
+        f"whoever holds it (pid {named}) was not watched: name it to diag watch; in a container the driver counts pids "
+        "of the host"
+    )
+
+
 def holding_pids(device: Device) -> Sequence[int]:
     """Pids that hold it, in the last snapshot that tells."""
     known = device.known("processes")

@@ -26,11 +26,12 @@ Untold = Mapping[str, str]
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that holds memory of a GPU."""
+    """A process that holds memory of a GPU, as the driver lists it. `state` None: it cannot be seen from here."""
 
     pid: Count
     memory_bytes: Count | None
     kind: Literal["compute", "graphics", "mps"]
+    state: Literal["alive", "zombie", "gone"] | None = None
 
 
 @dataclass(frozen=True)

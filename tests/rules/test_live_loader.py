@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from diag.model.live import ProcessReading, StackDump
+from diag.model.live import GpuProcess, ProcessReading, StackDump
 from diag.rules.finding import CannotTell, Clear
-from tests.builders.live import PID, Watched, device, dumped, process, stack, thread, watched
+from tests.builders.live import GIB, PID, Watched, device, dumped, process, stack, thread, watched
 from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
 
 LOADER = "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py"
@@ -83,6 +83,15 @@ def test_without_stacks_it_says_how_to_get_them(ask: Ask) -> None:
     (answer,) = ask("live.data_loader", loading(is_dumped=False))
     assert isinstance(answer, CannotTell)
     assert "press s in diag watch" in answer.because
+
+
+def test_who_was_not_watched_may_wait_for_a_loader(ask: Ask) -> None:
+    stranger = device(resident_pct=30.0, processes=[GpuProcess(4711, GIB, "compute")])
+    (answer,) = ask("live.data_loader", watched(lambda _: stranger))
+    assert isinstance(answer, CannotTell)
+    assert "pid 4711" in answer.because
+    (answer,) = ask("live.data_loader", watched(lambda _: device(resident_pct=30.0, processes=[])))
+    assert isinstance(answer, Clear)
 
 
 def test_a_busy_device_has_no_slow_loader(ask: Ask) -> None:
