@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Protocol
 from diag.cli.choices import TextOrJson
 from diag.cli.metrics_server import MetricsServer, parse_address
 from diag.cli.signals import ENDING
-from diag.cli.terminal import braille, color, note, remark, width, write
+from diag.cli.terminal import braille, color, has_true_color, note, remark, width, write
 from diag.collect.live_record import Recorder, check_target
 from diag.collect.watching import Ending, MachineClock, Order, Plan, Quit, Readers, Watch
 from diag.errors import InputError, NothingToTell
 from diag.model.live import Snapshot
 from diag.model.live_run import NS_PER_S, LiveRun
 from diag.render.live_json import render_live_json
-from diag.render.live_marks import ASCII, BLOCKS, COLORED, UNCOLORED
+from diag.render.live_marks import ASCII, BLOCKS, COLORED, TRUE_COLORED, UNCOLORED, Marks, Style
 from diag.render.live_prometheus import CONTENT_TYPE, render_live_prometheus
 from diag.render.live_text import last_words, render_live_text
 from diag.render.live_view import LiveView, RecordRow, view_of
@@ -226,7 +226,7 @@ def _output(wishes: Wishes, opened: ExitStack) -> Output:
     from diag.tui.watch.terminal import Terminal
 
     terminal = opened.enter_context(Terminal())
-    return Screen(terminal, BLOCKS if braille() else ASCII, COLORED if color() else UNCOLORED)
+    return Screen(terminal, _marks(), _codes() or UNCOLORED)
 
 
 def _is_for_pictures() -> bool:
@@ -239,7 +239,17 @@ def _rendered(view: LiveView | None, output_format: TextOrJson) -> str:
         return ""
     if output_format is TextOrJson.JSON:
         return render_live_json(view)
-    return render_live_text(view, width=width(), marks=BLOCKS if braille() else ASCII, color=color())
+    return render_live_text(view, width=width(), marks=_marks(), codes=_codes())
+
+
+def _marks() -> Marks:
+    return BLOCKS if braille() else ASCII
+
+
+def _codes() -> Mapping[Style, str]:
+    if not color():
+        return {}
+    return TRUE_COLORED if has_true_color() else COLORED
 
 
 def _say_last_words(ending: Ending, wishes: Wishes) -> None:

@@ -22,9 +22,6 @@ LIVE_FRAMES = 4
 BRIEF_BELOW = 3
 """Lines of GPUs beyond this part of the screen are shortened to their bars."""
 
-LEAST = 5
-"""Lines that each section gets before any gets more."""
-
 KEY_ROOM = 18
 
 KEYS = (
@@ -89,8 +86,9 @@ def _main(view: LiveView, look: Look, room: int) -> list[Line]:
     gpus = live_sections.gpus(view, look)
     if len(gpus.lines) * BRIEF_BELOW > room:
         gpus = live_sections.gpus(view, look, is_brief=True)
+    gpus = replace(gpus, least=min(gpus.least, room // 2))
     sections = [
-        Section("", [live_sections.host_line(view, look)]),
+        Section("", [live_sections.host_line(view, look)], least=1),
         gpus,
         live_sections.findings(view, look),
         live_processes.processes(view, look),
@@ -99,19 +97,22 @@ def _main(view: LiveView, look: Look, room: int) -> list[Line]:
         live_sections.untold(view, look),
     ]
     shown = [section for section in sections if section.lines]
-    rooms = _rooms([_length(section) for section in shown], room)
-    return [line for section, lines in zip(shown, rooms, strict=True) for line in _cut(section, lines, look.width)]
+    rooms = _rooms(shown, room)
+    parts = [_cut(section, lines, look.width) for section, lines in zip(shown, rooms, strict=True) if lines]
+    between: list[Line] = [[]] if sum(map(_length, shown)) + len(parts) - 1 <= room else []
+    return [line for at, part in enumerate(parts) for line in (*(between if at else []), *part)]
 
 
-def _rooms(lengths: Sequence[int], room: int) -> list[int]:
-    """
-    >>> _rooms([1, 10, 2, 30], 20), _rooms([1, 1], 20), _rooms([9, 9, 9], 7)
-    ([1, 10, 2, 7], [1, 1], [5, 2, 0])
-    """
-    rooms = [0] * len(lengths)
-    for most in (LEAST, room):
-        for at, length in enumerate(lengths):
-            rooms[at] += min(min(length, most) - rooms[at], room - sum(rooms)) if length > rooms[at] else 0
+def _rooms(sections: Sequence[Section], room: int) -> list[int]:
+    """Lines for each: first what it needs at least, if there is so much, then in their order all that they need."""
+    rooms: list[int] = []
+    for section in sections:
+        least = min(_length(section), section.least)
+        rooms.append(least if least <= room - sum(rooms) else 0)
+    for at, section in enumerate(sections):
+        left = room - sum(rooms)
+        if rooms[at] or left > len(section.head):
+            rooms[at] += min(_length(section) - rooms[at], left)
     return rooms
 
 

@@ -58,6 +58,7 @@ class ThreadRow:
     cores: float | None
     voluntary_switches_per_s: float | None
     involuntary_switches_per_s: float | None
+    python_name: str | None = None  # as its newest stack calls it
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def view_of(run: LiveRun, answers: Iterable[Answer] = (), record: RecordRow | No
         n_snapshots=len(run.snapshots),
         host=_host(now, step),
         gpus=_gpus(run, now, step, recent),
-        processes=_processes(now, step, recent),
+        processes=_processes(now, step, recent, _python_names(run)),
         stacks=_stacks(run),
         findings=sorted((each for each in answers if isinstance(each, Finding)), key=lambda finding: finding.rank),
         clear=[each for each in answers if isinstance(each, Clear)],
@@ -189,11 +190,20 @@ def _last_xid(run: LiveRun, uuid: str) -> int | None:
     return numbers[-1] if numbers else None
 
 
-def _processes(now: Snapshot, step: Step | None, recent: Sequence[Snapshot]) -> list[ProcessRow]:
+Names = Mapping[tuple[int, int], str]
+"""By pid and tid."""
+
+
+def _python_names(run: LiveRun) -> Names:
+    threads = (thread for dump in run.stacks for thread in dump.threads)
+    return {(each.pid, each.tid): each.name for each in threads if each.tid is not None and each.name}
+
+
+def _processes(now: Snapshot, step: Step | None, recent: Sequence[Snapshot], names: Names) -> list[ProcessRow]:
     earlier = {(after.pid, after.started_ns): before for before, after in step.processes} if step else {}
     histories = _histories(recent)
     return [
-        _process(reading, earlier.get((reading.pid, reading.started_ns)), step, now, histories)
+        _process(reading, earlier.get((reading.pid, reading.started_ns)), step, now, histories, names)
         for reading in now.processes
     ]
 
@@ -204,11 +214,12 @@ def _process(
     step: Step | None,
     now: Snapshot,
     histories: dict[tuple[int, int], History],
+    names: Names,
 ) -> ProcessRow:
     def rate(counter: Callable[[ProcessReading], float | None]) -> float | None:
         return step.per_s(counter(before), counter(reading)) if step and before else None
 
-    threads = _threads(reading, before, step)
+    threads = _threads(reading, before, step, names)
     return ProcessRow(
         reading=reading,
         cores=step.cores(before, reading) if step and before else None,
@@ -224,13 +235,15 @@ def _process(
     )
 
 
-def _threads(process: ProcessReading, before: ProcessReading | None, step: Step | None) -> list[ThreadRow]:
+def _threads(
+    process: ProcessReading, before: ProcessReading | None, step: Step | None, names: Names
+) -> list[ThreadRow]:
     earlier = {thread.tid: thread for thread in before.threads} if before else {}
 
     def row(thread: ThreadReading) -> ThreadRow:
-        then = earlier.get(thread.tid)
+        then, name = earlier.get(thread.tid), names.get((process.pid, thread.tid))
         if step is None or then is None:
-            return ThreadRow(process.pid, process.name, thread, None, None, None)
+            return ThreadRow(process.pid, process.name, thread, None, None, None, name)
         return ThreadRow(
             process.pid,
             process.name,
@@ -238,6 +251,7 @@ def _threads(process: ProcessReading, before: ProcessReading | None, step: Step 
             step.cores(then, thread),
             step.per_s(then.voluntary_switches, thread.voluntary_switches),
             step.per_s(then.involuntary_switches, thread.involuntary_switches),
+            name,
         )
 
     return sorted(map(row, process.threads), key=_heat)
