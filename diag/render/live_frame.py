@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from diag.model import units
-from diag.render import live_processes, live_sections
+from diag.render import live_processes, live_sections, live_stacks
 from diag.render.layout import cells, wrap
 from diag.render.live_marks import Line, Look, Section, Span, fitted, span
 from diag.render.live_text import headline
@@ -21,6 +21,9 @@ LIVE_FRAMES = 4
 
 BRIEF_BELOW = 3
 """Lines of GPUs beyond this part of the screen are shortened to their bars."""
+
+ROOMY = 36
+"""Lines of a screen with room for a figure below each finding."""
 
 KEY_ROOM = 18
 
@@ -67,7 +70,7 @@ def page_lines(view: LiveView, page: Page, look: Look) -> list[Line]:
         lines = [wrap(what, look.width, " " * KEY_ROOM, f"{key:<{KEY_ROOM}}") for key, what in KEYS]
         return [[span("Keys", "title")], *([span(line)] for of_key in lines for line in of_key)]
     if page == "stacks":
-        shown = live_sections.stacks(view, look).lines
+        shown = live_stacks.stacks(view, look).lines
         return list(shown) or [[span("No stacks yet: press s.")]]
     found: list[Line] = []
     for finding in view.findings:
@@ -90,10 +93,10 @@ def _main(view: LiveView, look: Look, room: int) -> list[Line]:
     sections = [
         Section("", [live_sections.host_line(view, look)], least=1),
         gpus,
-        live_sections.findings(view, look),
+        live_sections.findings(view, look, is_brief=room < ROOMY),
         live_processes.processes(view, look),
         live_processes.threads(view, look, most=max(5, room // 4)),
-        live_sections.stacks(view, look, LIVE_FRAMES),
+        live_stacks.stacks(view, look, LIVE_FRAMES),
         live_sections.untold(view, look),
     ]
     shown = [section for section in sections if section.lines]
@@ -107,8 +110,8 @@ def _rooms(sections: Sequence[Section], room: int) -> list[int]:
     """Lines for each: first what it needs at least, if there is so much, then in their order all that they need."""
     rooms: list[int] = []
     for section in sections:
-        least = min(_length(section), section.least)
-        rooms.append(least if least <= room - sum(rooms) else 0)
+        least = min(_length(section), section.least, room - sum(rooms))
+        rooms.append(least if least > len(section.head) else 0)
     for at, section in enumerate(sections):
         left = room - sum(rooms)
         if rooms[at] or left > len(section.head):

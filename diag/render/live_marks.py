@@ -92,7 +92,7 @@ class Section:
         return self.header or ([[Span(self.title, "title")]] if self.title else [])
 
 
-BLOCKS = Marks("█", "▏▎▍▌▋▊▉", "·", "▁▂▃▄▅▆▇█", {severity: ink.sign for severity, ink in SEVERITIES.items()})
+BLOCKS = Marks("━", "╸", "─", "▁▂▃▄▅▆▇", {severity: ink.sign for severity, ink in SEVERITIES.items()})
 ASCII = Marks("#", "", ".", "_.-=+*#@", {"critical": "!", "warning": "*", "info": "-"})
 
 
@@ -127,8 +127,8 @@ def bar(share: float | None, room: int, marks: Marks, style: Style = "bar") -> l
     """A bar of `room` cells of which the share from 0 to 1 is filled; empty where it is not known."""
     if share is None:
         return [Span(" " * room)]
-    eighths = round(min(1.0, max(0.0, share)) * room * (len(marks.parts) + 1))
-    whole, part = divmod(eighths, len(marks.parts) + 1)
+    steps = round(min(1.0, max(0.0, share)) * room * (len(marks.parts) + 1))
+    whole, part = divmod(steps, len(marks.parts) + 1)
     filled = marks.full * whole + (marks.parts[part - 1] if part else "")
     return [Span(filled, style), Span(marks.empty * (room - len(filled)), "dim")]
 
@@ -137,7 +137,7 @@ def sparkline(values: Sequence[float | None], most: float, room: int, marks: Mar
     """The last `room` values as marks from 0 to `most`; a space where one is not known.
 
     >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS)
-    '    ▁ ▅█'
+    '    ▁ ▄▇'
     """
     shown = values[-room:] if room > 0 else ()
     top = most or max((value for value in shown if value is not None), default=0)

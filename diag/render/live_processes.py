@@ -118,7 +118,7 @@ def threads(view: LiveView, look: Look, most: int) -> Section:
 
 def _thread_cells(row: ThreadRow, rank: int | None) -> list[str]:
     reading = row.reading
-    called = row.python_name or reading.name
+    called = row.process if reading.tid == row.pid else row.python_name or reading.name
     of = "" if called == row.process else f" of {name(row.process, LONGEST_NAME)}"
     state = STATES.get(reading.state, name(reading.state, 4))
     return [

@@ -1,28 +1,23 @@
-"""The live view in sections of lines: the machine, its GPUs, what was found, stacks, what is not known.
+"""The live view in sections of lines: the machine, its GPUs, what was found, what is not known.
 
 A section is as long as what there is to say; who shows it makes it fit (`live_frame`), or shows all (`live_text`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from diag.model import units
-from diag.model.live import StackDump, ThreadStack
 from diag.render import phrases
 from diag.render.layout import cells, wrap
 from diag.render.live_gpu import gpu_lines
-from diag.render.live_marks import Line, Look, Section, Span, bar, fitted, name, span
+from diag.render.live_marks import Line, Look, Section, Span, bar, fitted, span
 from diag.render.live_view import LiveView, Untold
 from diag.render.table import NOT_CAPTURED
 from diag.rules.finding import Finding
 
 INDENT = "  "
-LONGEST_NAME = 60
 LONGEST_SENTENCE = 1_000
-LIBRARY = re.compile(r"^.*(?:/(?:site|dist)-packages/|/lib(?:64)?/python3[^/]*/)")
-"""Where packages and Python's own library lie: which file of them it is, what is below tells."""
 
 
 def host_line(view: LiveView, look: Look) -> Line:
@@ -50,73 +45,30 @@ def gpus(view: LiveView, look: Look, *, is_brief: bool = False) -> Section:
     return Section("", lines, [header], least=1 + len(shown))
 
 
-def findings(view: LiveView, look: Look) -> Section:
-    """Each in force with its title and its first figure; of those by one rule the gravest, and how many more."""
+def findings(view: LiveView, look: Look, *, is_brief: bool = False) -> Section:
+    """Each in force with its title and its first figure; of those by one rule the gravest, and how many more.
+
+    `is_brief`: a line for each, with the figure only where there is room beside it.
+    """
     by_rule: dict[str, list[Finding]] = {}
     for finding in view.findings:
         by_rule.setdefault(finding.rule, []).append(finding)
-    lines = [line for found in by_rule.values() for line in _finding(found, look)]
-    return Section("Findings", lines)
+    lines = [line for found in by_rule.values() for line in _finding(found, look, is_brief)]
+    return Section("Findings", lines, least=5)
 
 
-def _finding(found: Sequence[Finding], look: Look) -> Iterator[Line]:
+def _finding(found: Sequence[Finding], look: Look, is_brief: bool) -> Iterator[Line]:
     gravest, more = found[0], len(found) - 1
     said = f"{look.marks.signs[gravest.severity]} {gravest.severity}: {gravest.title}"
-    said += f", and {more} more like it" if more else ""
+    said += f" (+{more} more)" if more else ""
     figures = [f"{evidence.label}: {phrases.value(evidence)}" for evidence in gravest.evidence[:1]]
     beside = "".join(f"  ({figure})" for figure in figures)
     if cells(said) + cells(beside) <= look.width:
         yield [span(said, gravest.severity), span(beside)]
         return
     yield fitted([span(said, gravest.severity)], look.width)
-    yield from (fitted([span(f"{INDENT}{figure}")], look.width) for figure in figures)
-
-
-def stacks(view: LiveView, look: Look, most_frames: int | None = None) -> Section:
-    """The newest of each process: its threads, the one with the GIL first, each with its leaf on top."""
-    lines = [fitted(line, look.width) for dump in view.stacks for line in _dump(dump, view, most_frames)]
-    return Section("Python stacks", lines)
-
-
-def _dump(dump: StackDump, view: LiveView, most_frames: int | None) -> Iterator[Line]:
-    ago = units.time(max(0, view.time_ns - dump.time_ns))
-    yield [span(f"pid {dump.pid}, {ago} ago; asking took {units.time(dump.took_ns)}", "title")]
-    if dump.untold is not None:
-        yield [span(f"{INDENT}{dump.untold[:LONGEST_SENTENCE]}")]
-    for alike in _alike(sorted(dump.threads, key=lambda each: (not each.holds_gil, not each.is_running))):
-        yield [span(INDENT + _threads(alike))]
-        frames = alike[0].frames
-        for frame in frames[:most_frames]:
-            function = name(frame.function, LONGEST_NAME)
-            yield [span(f"{INDENT * 2}{function}  "), span(f"{_file(frame.file)}:{frame.line}", "dim")]
-        if most_frames is not None and (hidden := len(frames) - most_frames) > 0:
-            yield [span(f"{INDENT * 2}… {units.count(hidden, 'more frame')}", "dim")]
-
-
-def _alike(threads: Iterable[ThreadStack]) -> Iterator[Sequence[ThreadStack]]:
-    """Threads in the same lines, as those of a pool are that wait for work."""
-    groups: dict[object, list[ThreadStack]] = {}
-    for each in threads:
-        groups.setdefault((each.holds_gil, each.is_running, tuple(each.frames)), []).append(each)
-    yield from groups.values()
-
-
-def _file(path: str) -> str:
-    """From where packages or Python's own library are on, or its end.
-
-    >>> _file("/env/lib/python3.12/site-packages/torch/optim/adam.py"), _file("/usr/lib/python3.12/threading.py")
-    ('torch/optim/adam.py', 'threading.py')
-    """
-    inside = LIBRARY.sub("", path)
-    return inside if len(inside) <= LONGEST_NAME else f"…{inside[-LONGEST_NAME:]}"
-
-
-def _threads(threads: Sequence[ThreadStack]) -> str:
-    thread, more = threads[0], len(threads) - 1
-    who = name(thread.name or "thread", LONGEST_NAME) + ("" if thread.tid is None else f" ({thread.tid})")
-    who += f" and {more} more" if more else ""
-    what = ("running" if thread.is_running else "waiting", "holds the GIL" if thread.holds_gil else "")
-    return f"{who}: {', '.join(filter(None, what))}"
+    if not is_brief:
+        yield from (fitted([span(f"{INDENT}{figure}")], look.width) for figure in figures)
 
 
 def untold(view: LiveView, look: Look) -> Section:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from diag.model import units
 from diag.model.live import ProcessReading
-from diag.render import live_processes, live_sections
+from diag.render import live_processes, live_sections, live_stacks
 from diag.render.live_marks import Look, Marks, Section, Style, ansi, fitted, name, span
 from diag.render.live_view import LiveView
 
@@ -24,7 +24,7 @@ def render_live_text(view: LiveView, *, width: int, marks: Marks, codes: Mapping
         live_sections.gpus(view, look),
         live_processes.processes(view, look),
         live_processes.threads(view, look, MOST_THREADS),
-        live_sections.stacks(view, look),
+        live_stacks.stacks(view, look),
         live_sections.findings(view, look),
         live_sections.untold(view, look),
     ]

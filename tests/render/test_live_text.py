@@ -97,7 +97,7 @@ def test_an_error_is_graver_than_a_low_clock_and_an_idle_gpu_is_fine() -> None:
 
 def test_findings_of_one_rule_are_one_line() -> None:
     said = text_of(view_of(run(), answers() * 8))
-    assert said.count("clocks held down by heat, and 7 more like it") == 1
+    assert said.count("clocks held down by heat (+7 more)") == 1
 
 
 def test_threads_in_the_same_lines_are_shown_once() -> None:
@@ -207,7 +207,8 @@ def test_colours_are_of_the_16_and_go_with_no_color() -> None:
 def test_bars_are_drawn_in_ascii_where_need_be() -> None:
     assert render_live_text(view_of(run(), answers()), width=80, marks=ASCII).replace("°", "").isascii()
     assert "".join(span.text for span in bar(0.5, 8, ASCII)) == "####...."
-    assert "".join(span.text for span in bar(7.0, 4, BLOCKS)) == "████"
+    assert "".join(span.text for span in bar(7.0, 4, BLOCKS)) == "━━━━"
+    assert "".join(span.text for span in bar(0.4, 4, BLOCKS)) == "━╸──"
     assert "".join(span.text for span in bar(None, 4, BLOCKS)) == "    "
 
 
