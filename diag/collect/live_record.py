@@ -133,9 +133,10 @@ class Recorder:
             raise
         except (StorageError, sqlite3.Error) as error:
             self.is_full = True
+            why = str(error).partition(". ")[0].rstrip(".")
             raise StorageError(
-                f"The record {self.path} ends after {self._n_committed} snapshots, which it still "
-                f"holds: it cannot be written any more ({str(error).rstrip('.')})."
+                f"The record {self.path} ends after {self._n_committed} snapshots, which it still holds: it cannot be "
+                f"written any more ({why}). Free some space, or choose another place for --record."
             ) from error
         self._n_committed = self._n_snapshots
         self._committed_ns = self._pending[-1][0].clock_ns if self._pending else self._committed_ns
