@@ -88,7 +88,7 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
         if wishes.record is not None:
             recorder = Recorder(wishes.record, pid=wishes.pid, period_ns=plan.period_ns)
             teller.recorder = opened.enter_context(recorder)
-            ENDING.kept += f", and what was read of it is in {wishes.record}: {_how_to_read(wishes.record)}"
+            ENDING.kept += f", and what was read of it is in {wishes.record} ({_how_to_read(wishes.record)})"
         if wishes.listen is not None:
             server = MetricsServer(parse_address(wishes.listen), CONTENT_TYPE, teller.metrics)
             note(f"metrics are at {opened.enter_context(server).url}")

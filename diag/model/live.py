@@ -112,10 +112,11 @@ class ProcessReading:
     written_bytes: Count | None = None
     minor_faults: Count | None = None  # counter
     major_faults: Count | None = None  # counter: served from storage
-    threads: Sequence[ThreadReading] = ()
+    threads: Sequence[ThreadReading] = ()  # of too many those that ran most; `n_threads` is of all
     rank: Count | None = None  # of a distributed job, as its launcher set it
     local_rank: Count | None = None
     world_size: Count | None = None
+    n_threads: Count | None = None
     untold: Untold = field(default_factory=dict)
 
 

@@ -73,7 +73,7 @@ def _process_cells(row: ProcessRow, depth: int, marks: Marks) -> list[str]:
         _number(row.voluntary_switches_per_s),
         _number(row.involuntary_switches_per_s),
         _number(_faults(row)),
-        str(len(row.threads)),
+        _number(row.reading.n_threads),
         INDENT * depth + name(reading.name, LONGEST_NAME) + _of_rank(reading.rank) + state,
     ]
 

@@ -169,7 +169,7 @@ PROCESS: Sequence[Metric[ProcessRow]] = (
         lambda row: _s(row.reading.cpu_ns),
     ),
     Metric("diag_process_cores", "gauge", "Cores kept busy since the last reading.", lambda row: row.cores),
-    Metric("diag_process_threads", "gauge", "Threads.", lambda row: len(row.threads) or None),
+    Metric("diag_process_threads", "gauge", "Threads.", lambda row: row.reading.n_threads),
     Metric("diag_process_resident_memory_bytes", "gauge", "Resident memory.", lambda row: row.reading.resident_bytes),
     Metric("diag_process_gpu_memory_bytes", "gauge", "Memory held on all GPUs.", lambda row: row.gpu_memory_bytes),
     Metric(

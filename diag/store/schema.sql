@@ -681,6 +681,7 @@ SELECT s.source_id, s.time_ns,
        p.value ->> 'rank'           AS rank,
        p.value ->> 'local_rank'     AS local_rank,
        p.value ->> 'world_size'     AS world_size,
+       p.value ->> 'n_threads'      AS n_threads,
        p.value -> 'untold'          AS untold
   FROM live_snapshot s, json_each(s.body, '$.processes') p;
 

@@ -88,6 +88,7 @@ def _process(
         minor_faults=at * 40,
         major_faults=0,
         threads=[ThreadReading(pid, name, state, cpu_ns, at * 90, at * 2, waits_in, ready_ns=0)],
+        n_threads=1,
         rank=rank,
         local_rank=rank,
         world_size=None if rank is None else RANKS,

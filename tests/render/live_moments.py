@@ -87,6 +87,7 @@ def process(at_s: int, pid: int = 100, parent: int = 1, name: str = "python", **
         written_bytes=0,
         minor_faults=at_s * 10,
         major_faults=at_s,
+        n_threads=2,
         threads=[
             ThreadReading(pid, name, "R", at_s * S, at_s * 5, at_s * 7),
             ThreadReading(pid + 1, "loader", "S", at_s * S // 2, at_s * 2, 0, "futex_wait_queue"),
