@@ -119,7 +119,6 @@ def threads(view: LiveView, look: Look, most: int) -> Section:
 def _thread_cells(row: ThreadRow, rank: int | None) -> list[str]:
     reading = row.reading
     called = row.process if reading.tid == row.pid else row.python_name or reading.name
-    of = "" if called == row.process else f" of {name(row.process, LONGEST_NAME)}"
     state = STATES.get(reading.state, name(reading.state, 4))
     return [
         str(reading.tid),
@@ -128,7 +127,7 @@ def _thread_cells(row: ThreadRow, rank: int | None) -> list[str]:
         _number(row.voluntary_switches_per_s),
         _number(row.involuntary_switches_per_s),
         f"in {name(reading.waits_in, LONGEST_FUNCTION)}" if reading.waits_in else state,
-        name(called, LONGEST_NAME) + of + _of_rank(rank),
+        name(called, LONGEST_NAME) + _of_rank(rank),
     ]
 
 

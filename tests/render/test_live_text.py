@@ -116,7 +116,7 @@ def test_a_thread_is_called_as_its_stack_calls_it() -> None:
     stack = ThreadStack(100, 101, "prefetch", [Frame("f", "a.py", 1)], False, False)
     moments = [snapshot(0, stacks=[StackDump(100, EPOCH_NS, [stack], 1)]), snapshot(1)]
     rows = [line for line in text_of(view_of(LiveRun(100, moments))).splitlines() if line.startswith("101 ")]
-    assert [line.split("queue")[1].strip() for line in rows] == ["prefetch of python"]
+    assert [line.split("queue")[1].strip() for line in rows] == ["prefetch"]
 
 
 def test_what_lacks_of_many_processes_for_one_reason_is_said_once() -> None:
