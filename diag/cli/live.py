@@ -35,6 +35,9 @@ KEPT_NS = 5 * 60 * NS_PER_S
 JUDGED_EVERY_NS = 5 * NS_PER_S
 """Rules go through all that is kept: at each reading they would cost more than the reading."""
 
+MOST_JUDGING = 0.002
+"""Of a core: a job of many GPUs and threads is judged less often."""
+
 FEW = 5
 """Snapshots at the start, each of which is judged: there is little to go through, and somebody waits."""
 
@@ -151,6 +154,7 @@ class _Teller:
         self._judge = judge
         self._answers: Sequence[Answer] = ()
         self._judged_ns = 0
+        self._pause_ns = JUDGED_EVERY_NS
         self._n_dumps = 0
         self._notes: list[str] = []
         self._is_full_said = False
@@ -164,7 +168,7 @@ class _Teller:
             self._notes.append(f"the record {self.recorder.path} is full and keeps nothing more; the watch goes on")
 
     def tell(self, run: LiveRun) -> None:
-        is_due = run.snapshots[-1].clock_ns - self._judged_ns >= JUDGED_EVERY_NS
+        is_due = run.snapshots[-1].clock_ns - self._judged_ns >= self._pause_ns
         if is_due or len(run.snapshots) <= FEW or self._n_dumps != _n_dumps(run):
             self.judge(run)
         self.view = view_of(run, self._answers, self._record)
@@ -175,7 +179,9 @@ class _Teller:
 
     def judge(self, run: LiveRun) -> None:
         """Now, whether it is due or not."""
+        began_ns = time.thread_time_ns()
         self._answers, self._judged_ns = self._judge(run), run.snapshots[-1].clock_ns
+        self._pause_ns = max(JUDGED_EVERY_NS, round((time.thread_time_ns() - began_ns) / MOST_JUDGING))
         self._n_dumps = _n_dumps(run)
         self.view = view_of(run, self._answers, self._record)
 

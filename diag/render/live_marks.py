@@ -134,14 +134,21 @@ def bar(share: float | None, room: int, marks: Marks, style: Style = "bar") -> l
 
 
 def sparkline(values: Sequence[float | None], most: float, room: int, marks: Marks) -> str:
-    """The last `room` values as marks from 0 to `most`; a space where one is not known.
+    """All values as at most `room` marks from 0 to `most`, where need be means of some; a space where none is known.
 
-    >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS)
-    '    ▁ ▄▇'
+    >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS), sparkline([0, 0, 90, 100], 100, 2, BLOCKS)
+    ('    ▁ ▄▇', '▁▇')
     """
-    shown = values[-room:] if room > 0 else ()
+    shown = _means(values, -(-len(values) // room)) if room > 0 and values else []
     top = most or max((value for value in shown if value is not None), default=0)
     return "".join(_level(value, top, marks) for value in shown).rjust(room)
+
+
+def _means(values: Sequence[float | None], size: int) -> list[float | None]:
+    """Of groups of as many, from the end; None where nothing of a group is known."""
+    groups = (values[max(0, end - size) : end] for end in range(len(values), 0, -size))
+    known = [[value for value in group if value is not None] for group in groups]
+    return [sum(group) / len(group) if group else None for group in known][::-1]
 
 
 def _level(value: float | None, top: float, marks: Marks) -> str:

@@ -170,24 +170,20 @@ def _gpus(run: LiveRun, now: Snapshot, step: Step | None, recent: Sequence[Snaps
         before = earlier.get(gpu.uuid)
         return step.per_s(counter(before), counter(gpu)) if step and before else None
 
+    last_xids = {gpu.uuid: gpu.xids[-1].number for each in run.snapshots for gpu in each.gpus if gpu.xids}
     return [
         GpuRow(
             reading=gpu,
             is_used=any(each.pid in watched for each in gpu.processes or ()),
             nvlink_rx_bytes_per_s=rate(gpu, lambda each: each.nvlink_rx_bytes),
             nvlink_tx_bytes_per_s=rate(gpu, lambda each: each.nvlink_tx_bytes),
-            last_xid=_last_xid(run, gpu.uuid),
+            last_xid=last_xids.get(gpu.uuid),
             resident_pct=history(gpu.uuid, lambda each: each.resident_pct),
             memory_used_bytes=history(gpu.uuid, lambda each: each.memory_used_bytes),
             power_w=history(gpu.uuid, lambda each: each.power_w),
         )
         for gpu in now.gpus
     ]
-
-
-def _last_xid(run: LiveRun, uuid: str) -> int | None:
-    numbers = [xid.number for each in run.snapshots for gpu in each.gpus if gpu.uuid == uuid for xid in gpu.xids]
-    return numbers[-1] if numbers else None
 
 
 Names = Mapping[tuple[int, int], str]
