@@ -25,7 +25,8 @@ from diag.render.live_json import render_live_json
 from diag.render.live_marks import ASCII, BLOCKS, COLORED, TRUE_COLORED, UNCOLORED, Marks, Style
 from diag.render.live_prometheus import CONTENT_TYPE, render_live_prometheus
 from diag.render.live_text import last_words, render_live_text
-from diag.render.live_view import LiveView, RecordRow, view_of
+from diag.render.live_untold import RecordRow
+from diag.render.live_view import LiveView, view_of
 from diag.rules import thresholds
 from diag.rules.finding import Answer
 

@@ -106,10 +106,6 @@ def name(text: str, room: int) -> str:
     return elide(one_line(text[: 16 * room] if len(text) > 32 * room else text), room)
 
 
-def width_of(line: Line) -> int:
-    return sum(cells(each.text) for each in line)
-
-
 def fitted(line: Line, width: int) -> list[Span]:
     """At most `width` cells of a line; the span that crosses its end loses its middle."""
     left, kept = width, []

@@ -13,7 +13,8 @@ from typing import Generic, Literal, TypeVar
 from diag.model.live import GpuReading
 from diag.model.live_run import NS_PER_S
 from diag.render.escape import one_line
-from diag.render.live_view import GpuRow, LiveView, ProcessRow, RecordRow
+from diag.render.live_untold import RecordRow
+from diag.render.live_view import GpuRow, LiveView, ProcessRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

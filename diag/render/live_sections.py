@@ -12,7 +12,8 @@ from diag.render import phrases
 from diag.render.layout import cells, wrap
 from diag.render.live_gpu import gpu_lines
 from diag.render.live_marks import Line, Look, Section, Span, bar, fitted, span
-from diag.render.live_view import LiveView, Untold
+from diag.render.live_untold import Untold
+from diag.render.live_view import LiveView
 from diag.render.table import NOT_CAPTURED
 from diag.rules.finding import Finding
 

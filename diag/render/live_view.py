@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
-from diag.model import units
 from diag.model.live import GpuReading, HostReading, ProcessReading, Snapshot, StackDump, ThreadReading
 from diag.model.live_run import NS_PER_S, LiveRun, Step
+from diag.render.live_untold import RecordRow, Untold, untold_of
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 
 HISTORY_NS = 60 * NS_PER_S
@@ -44,8 +44,6 @@ class GpuRow:
     nvlink_tx_bytes_per_s: float | None
     last_xid: int | None  # of the snapshots that are kept
     resident_pct: History
-    memory_used_bytes: History
-    power_w: History
 
 
 @dataclass(frozen=True)
@@ -79,24 +77,6 @@ class ProcessRow:
 
 
 @dataclass(frozen=True)
-class Untold:
-    """A thing that has no value, where, and why."""
-
-    what: Sequence[str]  # names of fields of the reading
-    where: str | None  # 'GPU 0', 'pid 12' or the path of the record; None: of the machine
-    because: str
-
-
-@dataclass(frozen=True)
-class RecordRow:
-    """What is kept of the readings in a file. `is_full`: nothing more is, for it is as long as it may be."""
-
-    path: str
-    n_bytes: int
-    is_full: bool
-
-
-@dataclass(frozen=True)
 class LiveView:
     """A moment of the workload `pid`; None: of all GPUs."""
 
@@ -104,7 +84,6 @@ class LiveView:
     time_ns: int  # of the last snapshot, since 1970
     elapsed_ns: int | None  # since the snapshot before; None at the first
     took_ns: int
-    n_snapshots: int
     host: HostRow
     gpus: Sequence[GpuRow]
     processes: Sequence[ProcessRow]  # the watched one first, then its descendants
@@ -132,7 +111,6 @@ def view_of(run: LiveRun, answers: Iterable[Answer] = (), record: RecordRow | No
         time_ns=now.time_ns,
         elapsed_ns=step.elapsed_ns if step else None,
         took_ns=now.took_ns,
-        n_snapshots=len(run.snapshots),
         host=_host(now, step),
         gpus=_gpus(run, now, step, recent),
         processes=_processes(now, step, recent, _python_names(run)),
@@ -140,7 +118,7 @@ def view_of(run: LiveRun, answers: Iterable[Answer] = (), record: RecordRow | No
         findings=sorted((each for each in answers if isinstance(each, Finding)), key=lambda finding: finding.rank),
         clear=[each for each in answers if isinstance(each, Clear)],
         cannot_tell=[each for each in answers if isinstance(each, CannotTell)],
-        untold=[*_of_record(record), *_untold(now)],
+        untold=untold_of(now, record),
         record=record,
     )
 
@@ -163,8 +141,8 @@ def _gpus(run: LiveRun, now: Snapshot, step: Step | None, recent: Sequence[Snaps
     watched = {each.pid for each in now.processes}
     readings = [{gpu.uuid: gpu for gpu in snapshot.gpus} for snapshot in recent]
 
-    def history(uuid: str, value: Callable[[GpuReading], float | None]) -> History:
-        return [value(at[uuid]) if uuid in at else None for at in readings]
+    def history(uuid: str) -> History:
+        return [at[uuid].resident_pct if uuid in at else None for at in readings]
 
     def rate(gpu: GpuReading, counter: Callable[[GpuReading], int | None]) -> float | None:
         before = earlier.get(gpu.uuid)
@@ -178,9 +156,7 @@ def _gpus(run: LiveRun, now: Snapshot, step: Step | None, recent: Sequence[Snaps
             nvlink_rx_bytes_per_s=rate(gpu, lambda each: each.nvlink_rx_bytes),
             nvlink_tx_bytes_per_s=rate(gpu, lambda each: each.nvlink_tx_bytes),
             last_xid=last_xids.get(gpu.uuid),
-            resident_pct=history(gpu.uuid, lambda each: each.resident_pct),
-            memory_used_bytes=history(gpu.uuid, lambda each: each.memory_used_bytes),
-            power_w=history(gpu.uuid, lambda each: each.power_w),
+            resident_pct=history(gpu.uuid),
         )
         for gpu in now.gpus
     ]
@@ -287,25 +263,3 @@ def _stacks(run: LiveRun) -> list[StackDump]:
         newest.pop(dump.pid, None)  # so that the newest comes last
         newest[dump.pid] = dump
     return list(newest.values())[-NEWEST_STACKS:]
-
-
-def _of_record(record: RecordRow | None) -> list[Untold]:
-    if record is None or not record.is_full:
-        return []
-    because = f"It ended with {units.size(record.n_bytes)}, as much as it may hold. Begin another: diag watch --record"
-    return [Untold(["record"], record.path, because)]
-
-
-def _untold(now: Snapshot) -> list[Untold]:
-    """Why things have no value: those of one place that lack the same stand together."""
-    places: list[tuple[str | None, Mapping[str, str]]] = [(None, now.untold)]
-    places += [(f"GPU {gpu.index}", gpu.untold) for gpu in now.gpus]
-    places += [(f"pid {process.pid}", process.untold) for process in now.processes]
-    found = []
-    for where, untold in places:
-        by_reason = sorted(untold.items(), key=lambda item: item[1])
-        found += [
-            Untold([name for name, _ in named], where, because)
-            for because, named in groupby(by_reason, key=lambda item: item[1])
-        ]
-    return found

@@ -11,7 +11,8 @@ import pytest
 
 from diag.model.live_run import LiveRun
 from diag.render.live_prometheus import GPU, MOST_PROCESSES, PROCESS, RECORD, VIEW, render_live_prometheus
-from diag.render.live_view import RecordRow, view_of
+from diag.render.live_untold import RecordRow
+from diag.render.live_view import view_of
 from tests.render.live_moments import EPOCH_NS, GB, HOSTILE, S, answers, gpu, hostile_run, process, run, snapshot
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

@@ -11,7 +11,7 @@ from diag.model.live import Frame, StackDump, ThreadStack, Xid
 from diag.model.live_run import LiveRun
 from diag.render.layout import cells
 from diag.render.live_frame import Page, ViewState, frame, page_lines
-from diag.render.live_marks import ASCII, BLOCKS, COLORED, TRUE_COLORED, UNCOLORED, Look, Style, ansi, bar, width_of
+from diag.render.live_marks import ASCII, BLOCKS, COLORED, TRUE_COLORED, UNCOLORED, Look, Style, ansi, bar
 from diag.render.live_processes import depths_of
 from diag.render.live_text import last_words, render_live_text
 from diag.render.live_view import LiveView, view_of
@@ -147,7 +147,7 @@ def test_a_picture_has_the_size_of_its_terminal(page: Page, columns: int, lines:
     view = view_of(LiveRun(100, [snapshot(0, gpus, processes), snapshot(1, gpus, processes)]), answers() * 5)
     picture = frame(view, ViewState(page), Look(columns, BLOCKS), lines)
     assert len(picture) == lines
-    assert all(width_of(line) <= columns for line in picture)
+    assert all(sum(cells(span.text) for span in line) <= columns for line in picture)
 
 
 def test_at_80_by_24_every_kind_of_thing_has_a_place() -> None:
