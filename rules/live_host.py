@@ -22,6 +22,9 @@ from diag.rules.thresholds import Limits
 
 NEEDS = ("resident_pct", "processes")
 
+STOPPED = ("T", "t")
+"""States of a process that does nothing until it gets SIGCONT, or its debugger lets it (proc(5))."""
+
 
 @live_device_rule("live.waits_for_host", needs=NEEDS)
 def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator[Answer]:
@@ -60,6 +63,9 @@ def _finding(waiting: Waiting) -> Finding:
         name = thread_name(waiting.run, waiting.process, hot)
         title = f"{gpu(device)} waits for the host: thread {name} keeps a core busy{where}"
         doing = f"its thread {name} ({hot.tid}) {busy_words(hot)}{where}"
+    elif waiting.process.last.state in STOPPED:
+        title = f"{gpu(device)} waits for the host, which is stopped"
+        doing = f"it is stopped, by a signal (SIGSTOP, Ctrl-Z) or a debugger{where and f'; it stands{where}'}"
     else:
         title = f"{gpu(device)} waits for the host, which waits itself{where}"
         sleeps = f", in {thread.last.waits_in} of the kernel" if thread is not None and thread.last.waits_in else ""

@@ -53,6 +53,13 @@ def test_a_host_that_waits_itself_is_told_apart(ask: Ask) -> None:
     assert "futex_wait_queue" in finding.claim
 
 
+def test_a_host_that_is_stopped_waits_for_nothing(ask: Ask) -> None:
+    stopped = watched(lambda _: device(resident_pct=0.0), lambda at: [process(at, PID, thread(at), state="T")])
+    finding = only_finding(ask("live.waits_for_host", stopped))
+    assert finding.title == "GPU 0 waits for the host, which is stopped"
+    assert "SIGSTOP" in finding.claim
+
+
 @pytest.mark.parametrize(("resident", "kind"), [(90.0, Finding), (91.0, Clear)])
 def test_a_tenth_of_the_window_is_enough(ask: Ask, resident: float, kind: type) -> None:
     (answer,) = ask("live.waits_for_host", starved(resident=resident))
