@@ -65,7 +65,8 @@ def _finding(waiting: Waiting) -> Finding:
         doing = f"its thread {name} ({hot.tid}) {busy_words(hot)}{where}"
     elif waiting.process.last.state in STOPPED:
         title = f"{gpu(device)} waits for the host, which is stopped"
-        doing = f"it is stopped, by a signal (SIGSTOP, Ctrl-Z) or a debugger{where and f'; it stands{where}'}"
+        stands = f"; it stands{where}" if where else ""
+        doing = f"it is stopped, by a signal (SIGSTOP, Ctrl-Z) or a debugger{stands}"
     else:
         title = f"{gpu(device)} waits for the host, which waits itself{where}"
         sleeps = f", in {thread.last.waits_in} of the kernel" if thread is not None and thread.last.waits_in else ""
