@@ -80,7 +80,8 @@ def _confidence(ranks: int, *, is_sm_known: bool) -> Confidence:
 
 
 def _waiting(device: Device, limits: Limits) -> Told:
-    return device.when(lambda reading: _is_waiting(reading, limits))
+    """Of each device it is asked once for itself, and once for each other one."""
+    return device.when(lambda reading: _is_waiting(reading, limits), key=("live.busy_wait", *sorted(limits.items())))
 
 
 def _is_waiting(reading: GpuReading, limits: Limits) -> bool | None:

@@ -7,11 +7,23 @@ from collections.abc import Iterator
 from diag.model import units
 from diag.model.live_run import LiveRun
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from diag.rules.live import HOW_TO_DUMP, Device, extent, gpu, live_device_rule, process, subject_of
-from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns
+from diag.rules.live import (
+    HOW_TO_DUMP,
+    Device,
+    extent,
+    gpu,
+    live_device_rule,
+    process,
+    subject_of,
+)
+from diag.rules.live_threads import busy_words, thread_name
+from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns, why_unwatched
 from diag.rules.thresholds import Limits
 
 NEEDS = ("resident_pct", "processes")
+
+STOPPED = ("T", "t")
+"""States of a process that does nothing until it gets SIGCONT, or its debugger lets it (proc(5))."""
 
 
 @live_device_rule("live.waits_for_host", needs=NEEDS)
@@ -21,10 +33,10 @@ def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator
     Asks      For how much of the window has the device no kernel, while a process of the workload holds it, and what do
               that process's threads do?
     Decides   Together: no kernel is resident for at least `share` of the window, and a watched process holds memory of
-              the device. A thread that keeps `core` of a core busy is what it waits for, and its line is where the
-              dumps of its stack end most often; where there is none, the threads wait themselves, and what the main
-              thread sleeps in is told. Kernel-resident % is coarse: a kernel that does little counts as much as one
-              that does much.
+              the device. A thread that has work for `core` of a core, be it on one or ready without one, is what it
+              waits for, and its line is where the dumps of its stack end most often; where there is none, the threads
+              wait themselves, and what the main thread sleeps in is told. Kernel-resident % is coarse: a kernel that
+              does little counts as much as one that does much.
     Matters   A GPU without a kernel does nothing at all. No faster kernel helps.
     Do        Look at the line. Launch more with each call (larger batches, CUDA graphs), move work of the host into
               other threads or processes, or out of the loop.
@@ -38,12 +50,7 @@ def gpu_waits_for_host(run: LiveRun, device: Device, limits: Limits) -> Iterator
         return
     found = holders(run, device)
     if not found:
-        named = ", ".join(map(str, pids[:4]))
-        yield CannotTell(
-            subject,
-            f"whoever holds it (pid {named}) was not watched: name it to diag watch; in a container the driver counts "
-            "pids of the host",
-        )
+        yield CannotTell(subject, why_unwatched(pids))
         return
     yield _finding(Waiting(run, device, found[0], limits))
 
@@ -53,8 +60,13 @@ def _finding(waiting: Waiting) -> Finding:
     line = waiting.line
     where = f" in {line}" if line else ""
     if hot is not None:
-        title = f"{gpu(device)} waits for the host: thread {hot.name} keeps a core busy{where}"
-        doing = f"its thread {hot.name} ({hot.tid}) keeps {hot.cores or 0.0:.2f} cores busy{where}"
+        name = thread_name(waiting.run, waiting.process, hot)
+        title = f"{gpu(device)} waits for the host: thread {name} keeps a core busy{where}"
+        doing = f"its thread {name} ({hot.tid}) {busy_words(hot)}{where}"
+    elif waiting.process.last.state in STOPPED:
+        title = f"{gpu(device)} waits for the host, which is stopped"
+        stands = f"; it stands{where}" if where else ""
+        doing = f"it is stopped, by a signal (SIGSTOP, Ctrl-Z) or a debugger{stands}"
     else:
         title = f"{gpu(device)} waits for the host, which waits itself{where}"
         sleeps = f", in {thread.last.waits_in} of the kernel" if thread is not None and thread.last.waits_in else ""

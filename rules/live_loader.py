@@ -21,7 +21,7 @@ from diag.rules.live import (
     stack_rows,
     subject_of,
 )
-from diag.rules.live_waiting import Waiting, holders, idle_ns
+from diag.rules.live_waiting import Waiting, holders, holding_pids, idle_ns, why_unwatched
 from diag.rules.thresholds import Limits
 
 LOADER = re.compile(
@@ -38,17 +38,20 @@ def data_loader_behind(run: LiveRun, device: Device, limits: Limits) -> Iterator
     Asks      While the device has no kernel, does the main thread of its process wait for, or load, the next batch?
     Decides   Three together: no kernel is resident for at least `share` of the window, a watched process holds the
               device, and in at least `found` of the dumps its main thread is inside a data loader. Then it says whose
-              fault that is: without worker processes the main thread loads by itself; workers that keep `core` of a
-              core busy each are too few, or do too much; idle ones wait as well, for storage or for each other.
+              fault that is: without worker processes the main thread loads by itself; workers that have work for
+              `core` of a core each are too few, or do too much; idle ones wait as well, for storage or for each other.
     Matters   Each step is as long as its batch takes to load, whatever the GPU could do.
     Do        Give the loader workers (num_workers, persistent_workers, prefetch_factor), make the work per sample
               cheaper or move it to the GPU, or read larger pieces from storage.
     Refute    With one batch that is used again and again the device is as idle.
     """
     subject = subject_of(run, device)
-    found = holders(run, device)
-    if not found or idle_ns(device) < limits["share"] * run.window_ns:
+    found, pids = holders(run, device), holding_pids(device)
+    if not pids or idle_ns(device) < limits["share"] * run.window_ns:
         yield Clear(subject)
+        return
+    if not found:
+        yield CannotTell(subject, why_unwatched(pids))
         return
     for process in found:
         stacks = run.dumps_of_threads.get((process.pid, process.pid), ())
@@ -123,7 +126,7 @@ def _story(workers: Sequence[LiveProcess], inside: Sequence[ThreadStack], core: 
         is_loading = any(stack.is_running for stack in inside)
         said = "the main thread loads by itself" if is_loading else "the main thread waits for it, without workers"
         return said, "Give the loader worker processes: num_workers > 0, with persistent_workers=True."
-    busy = [each for each in workers if (each.cores or 0.0) >= core]
+    busy = [each for each in workers if _wants(each) >= core]
     if 2 * len(busy) >= len(workers):
         said = (
             f"its {units.count(len(workers), 'worker')} keep{'s' if len(workers) == 1 else ''} up to a core busy each"
@@ -134,6 +137,12 @@ def _story(workers: Sequence[LiveProcess], inside: Sequence[ThreadStack], core: 
     cause = ", for storage" if blocked or reads > 0 else ""
     said = f"its {units.count(len(workers), 'worker')} wait{'s' if len(workers) == 1 else ''} as well{cause}"
     return said, "Dump the stacks of a worker to see what it waits for; read larger pieces, or from a faster disk."
+
+
+def _wants(worker: LiveProcess) -> float:
+    """Cores that it keeps busy, or that its busiest thread would if it had one: workers may outnumber the cores."""
+    busiest = next(iter(worker.threads), None)
+    return max(worker.cores or 0.0, (busiest.wanted_cores or 0.0) if busiest else 0.0)
 
 
 def _reading(workers: Sequence[LiveProcess]) -> Iterator[Evidence]:

@@ -112,7 +112,7 @@ def _process(run: LiveRun, one: LiveProcess) -> LiveProcessRow:
         rank=one.last.rank,
         is_watched=one.pid == run.pid,
         seen_ns=one.elapsed_ns,
-        threads=len(one.last.threads),
+        threads=one.last.n_threads or len(one.last.threads),
         cores=one.cores,
         busiest_thread=busiest.name if busiest else None,
         busiest_cores=busiest.cores if busiest else None,

@@ -12,7 +12,15 @@ from diag.model.live_run import LiveProcess, LiveRun, LiveThread
 from diag.model.live_series import Span
 from diag.model.live_stacks import whereabouts
 from diag.rules.finding import Evidence
-from diag.rules.live import Device, device_rows, line_of, process_rows, stack_rows, thread_rows
+from diag.rules.live import (
+    Device,
+    device_rows,
+    line_of,
+    process_rows,
+    stack_rows,
+    thread_rows,
+)
+from diag.rules.live_threads import busy_figures, thread_name
 from diag.rules.thresholds import Limits
 
 
@@ -41,9 +49,9 @@ class Waiting:
 
     @cached_property
     def hot_thread(self) -> LiveThread | None:
-        """The busiest one, where it keeps about a whole core busy."""
+        """The busiest one, where it has work for about a whole core."""
         busiest = next(iter(self.process.threads), None)
-        return busiest if busiest is not None and (busiest.cores or 0.0) >= self.limits["core"] else None
+        return busiest if busiest is not None and (busiest.wanted_cores or 0.0) >= self.limits["core"] else None
 
     @property
     def thread(self) -> LiveThread | None:
@@ -68,9 +76,9 @@ class Waiting:
             yield Evidence("cores of its process", self.process.cores, "cores", "CPU time / time", process_rows(
                 self.run, pid, "cpu_ns"))  # fmt: skip
         if (thread := self.thread) is not None:
-            rows = thread_rows(self.run, pid, thread.tid, "state", "cpu_ns", "waits_in")
-            if thread.cores is not None:
-                yield Evidence(f"cores of thread {thread.name}", thread.cores, "cores", "CPU time / time", rows)
+            name = thread_name(self.run, self.process, thread)
+            yield from busy_figures(self.run, self.process, thread, f"cores of thread {name}")
+            rows = thread_rows(self.run, pid, thread.tid, "state", "waits_in")
             if thread.last.waits_in and self.hot_thread is None:
                 yield Evidence("it sleeps in", thread.last.waits_in, "text", "function of the kernel (wchan)", rows)
             if found := whereabouts(self.stacks(thread)):
@@ -91,6 +99,14 @@ def holders(run: LiveRun, device: Device) -> Sequence[LiveProcess]:
     pids = {each.pid for each in known[-1]} if known else set()
     watched = [each for each in run.processes if each.pid in pids and not each.is_over]
     return sorted(watched, key=lambda each: (-(each.cores or 0.0), each.pid))
+
+
+def why_unwatched(pids: Sequence[int]) -> str:
+    named = ", ".join(map(str, pids[:4]))
+    return (
+        f"whoever holds it (pid {named}) was not watched: name it to diag watch; in a container the driver counts pids "
+        "of the host"
+    )
 
 
 def holding_pids(device: Device) -> Sequence[int]:

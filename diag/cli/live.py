@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,17 @@ from typing import Protocol
 from diag.cli.choices import TextOrJson
 from diag.cli.metrics_server import MetricsServer, parse_address
 from diag.cli.signals import ENDING
-from diag.cli.terminal import braille, color, note, width, write
+from diag.cli.terminal import braille, color, has_true_color, note, remark, width, write
 from diag.collect.live_record import Recorder, check_target
 from diag.collect.watching import Ending, MachineClock, Order, Plan, Quit, Readers, Watch
 from diag.errors import InputError, NothingToTell
+from diag.model.live import Snapshot
 from diag.model.live_run import NS_PER_S, LiveRun
 from diag.render.live_json import render_live_json
-from diag.render.live_marks import ASCII, BLOCKS, COLORED, UNCOLORED
+from diag.render.live_marks import ASCII, BLOCKS, COLORED, TRUE_COLORED, UNCOLORED, Marks, Style
 from diag.render.live_prometheus import CONTENT_TYPE, render_live_prometheus
 from diag.render.live_text import last_words, render_live_text
+from diag.render.live_untold import RecordRow
 from diag.render.live_view import LiveView, view_of
 from diag.rules import thresholds
 from diag.rules.finding import Answer
@@ -32,6 +35,9 @@ KEPT_NS = 5 * 60 * NS_PER_S
 
 JUDGED_EVERY_NS = 5 * NS_PER_S
 """Rules go through all that is kept: at each reading they would cost more than the reading."""
+
+MOST_JUDGING = 0.002
+"""Of a core: a job of many GPUs and threads is judged less often."""
 
 FEW = 5
 """Snapshots at the start, each of which is judged: there is little to go through, and somebody waits."""
@@ -58,6 +64,9 @@ Judge = Callable[[LiveRun], Sequence[Answer]]
 class Output(Protocol):
     """Shows one moment after the other, and passes the time between them."""
 
+    has_terminal: bool
+    """All of it, so that a sentence on standard error would tear its picture."""
+
     def show(self, view: LiveView) -> None: ...
 
     def wait(self, due_ns: int) -> Order | None: ...
@@ -80,20 +89,31 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
     ENDING.kept = "the workload goes on"
     plan, teller = _plan(wishes), _Teller(judge)
     with ExitStack() as opened:
-        keep = None
         if wishes.record is not None:
             recorder = Recorder(wishes.record, pid=wishes.pid, period_ns=plan.period_ns)
-            keep = opened.enter_context(recorder).add
-            ENDING.kept += f", and what was read of it is in {wishes.record}"
+            teller.recorder = opened.enter_context(recorder)
+            ENDING.kept += f", and what was read of it is in {wishes.record} ({_how_to_read(wishes.record)})"
         if wishes.listen is not None:
             server = MetricsServer(parse_address(wishes.listen), CONTENT_TYPE, teller.metrics)
             note(f"metrics are at {opened.enter_context(server).url}")
+        opened.callback(teller.say_notes)  # once the terminal is given back, which is opened next
         teller.output = _output(wishes, opened)
-        ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, keep)
+        ending = Watch(plan, readers, MachineClock()).until_done(teller.output.wait, teller.tell, teller.keep)
     if wishes.is_once:
+        teller.judge(ending.run)
         write(_rendered(teller.view, wishes.output_format))
     if ending.is_over:
         _say_last_words(ending, wishes)
+    if wishes.record is not None:
+        remark(f"what was read is in {wishes.record}: {_how_to_read(wishes.record)}")
+
+
+def _how_to_read(record: Path) -> str:
+    """
+    >>> _how_to_read(Path("my night.diag"))
+    "diag report 'my night.diag'"
+    """
+    return f"diag report {shlex.quote(str(record))}"
 
 
 def _plan(wishes: Wishes) -> Plan:
@@ -131,24 +151,62 @@ class _Teller:
     def __init__(self, judge: Judge) -> None:
         self.view: LiveView | None = None
         self.output: Output | None = None
+        self.recorder: Recorder | None = None
         self._judge = judge
         self._answers: Sequence[Answer] = ()
         self._judged_ns = 0
+        self._pause_ns = JUDGED_EVERY_NS
+        self._n_dumps = 0
+        self._notes: list[str] = []
+        self._is_full_said = False
+
+    def keep(self, snapshot: Snapshot) -> None:
+        if self.recorder is None:
+            return
+        self.recorder.add(snapshot)
+        if self.recorder.is_full and not self._is_full_said:
+            self._is_full_said = True
+            self._notes.append(f"the record {self.recorder.path} is full and keeps nothing more; the watch goes on")
 
     def tell(self, run: LiveRun) -> None:
-        now_ns = run.snapshots[-1].clock_ns
-        if len(run.snapshots) <= FEW or now_ns - self._judged_ns >= JUDGED_EVERY_NS:
-            self._answers, self._judged_ns = self._judge(run), now_ns
-        self.view = view_of(run, self._answers)
+        is_due = run.snapshots[-1].clock_ns - self._judged_ns >= self._pause_ns
+        if is_due or len(run.snapshots) <= FEW or self._n_dumps != _n_dumps(run):
+            self.judge(run)
+        self.view = view_of(run, self._answers, self._record)
         if self.output is not None:
             self.output.show(self.view)
+            if not self.output.has_terminal:
+                self.say_notes()
+
+    def judge(self, run: LiveRun) -> None:
+        """Now, whether it is due or not."""
+        began_ns = time.thread_time_ns()
+        self._answers, self._judged_ns = self._judge(run), run.snapshots[-1].clock_ns
+        self._pause_ns = max(JUDGED_EVERY_NS, round((time.thread_time_ns() - began_ns) / MOST_JUDGING))
+        self._n_dumps = _n_dumps(run)
+        self.view = view_of(run, self._answers, self._record)
+
+    def say_notes(self) -> None:
+        while self._notes:
+            note(self._notes.pop(0))
+
+    @property
+    def _record(self) -> RecordRow | None:
+        kept = self.recorder
+        return None if kept is None else RecordRow(str(kept.path), kept.n_bytes, kept.is_full)
 
     def metrics(self) -> str | None:
         return None if self.view is None else render_live_prometheus(self.view)
 
 
+def _n_dumps(run: LiveRun) -> int:
+    return sum(len(snapshot.stacks) for snapshot in run.snapshots)
+
+
 class _Printer:
     """A block of text or a line of JSON for each moment, until its reader has seen enough."""
+
+    has_terminal = False
 
     def __init__(self, render: Callable[[LiveView], str]) -> None:
         self._render = render
@@ -175,7 +233,7 @@ def _output(wishes: Wishes, opened: ExitStack) -> Output:
     from diag.tui.watch.terminal import Terminal
 
     terminal = opened.enter_context(Terminal())
-    return Screen(terminal, BLOCKS if braille() else ASCII, COLORED if color() else UNCOLORED)
+    return Screen(terminal, _marks(), _codes() or UNCOLORED)
 
 
 def _is_for_pictures() -> bool:
@@ -188,7 +246,17 @@ def _rendered(view: LiveView | None, output_format: TextOrJson) -> str:
         return ""
     if output_format is TextOrJson.JSON:
         return render_live_json(view)
-    return render_live_text(view, width=width(), marks=BLOCKS if braille() else ASCII, color=color())
+    return render_live_text(view, width=width(), marks=_marks(), codes=_codes())
+
+
+def _marks() -> Marks:
+    return BLOCKS if braille() else ASCII
+
+
+def _codes() -> Mapping[Style, str]:
+    if not color():
+        return {}
+    return TRUE_COLORED if has_true_color() else COLORED
 
 
 def _say_last_words(ending: Ending, wishes: Wishes) -> None:

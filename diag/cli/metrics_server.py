@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from diag.errors import UsageError
 
@@ -70,6 +72,7 @@ class _Server(ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
+        self.is_loopback = ipaddress.ip_address(str(self.server_address[0])).is_loopback
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
@@ -91,6 +94,21 @@ class _Server(ThreadingHTTPServer):
         """Who asked has gone away; there is nobody to tell."""
 
 
+def is_local(host: str) -> bool:
+    """Whether a request's Host is an address, localhost or absent.
+
+    A page in a browser here may have a name of its own made to mean this address ("DNS rebinding"), and read along.
+
+    >>> is_local("localhost:9400"), is_local("[::1]:9400"), is_local("10.1.2.3"), is_local(""), is_local("a.example:80")
+    (True, True, True, True, False)
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname
+        return name in (None, "localhost") or bool(ipaddress.ip_address(str(name)))
+    except ValueError:
+        return False
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     timeout = LONGEST_WAIT_S
@@ -98,6 +116,9 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
+        if self.server.is_loopback and not is_local(self.headers.get("Host", "")):
+            self.send_error(403, "Ask by address")
+            return
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(404, "Only /metrics is here")
             return

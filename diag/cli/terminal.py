@@ -25,6 +25,11 @@ def color() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
+def has_true_color() -> bool:
+    """Whether the terminal says that it has colours of 24 bits, as most do in this variable."""
+    return color() and os.environ.get("COLORTERM") in ("truecolor", "24bit")
+
+
 def braille() -> bool:
     """Whether what reads standard output can be sent pictures of braille dots and lines."""
     try:

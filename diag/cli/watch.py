@@ -40,7 +40,10 @@ def watch(
         ),
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the readings in FILE, for diag report and others.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Keep the readings in FILE: diag report FILE judges them, diag tui FILE shows them."
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Write once, and end: after two readings, --every apart, or after --for.")

@@ -20,10 +20,12 @@ def ptrace_scope(file: Path = PTRACE_SCOPE) -> int | None:
 
 
 def why_not_read(pid: int) -> str:
-    """Why this process may not read what /proc keeps for the owner of process `pid`, and what to do."""
-    return _another_user(pid) or (
-        f"Process {pid} has rights that diag lacks, or hides its memory (PR_SET_DUMPABLE): run diag with sudo; "
-        f"{_IN_A_CONTAINER}."
+    """Why this process may not read what /proc keeps for the owner of process `pid`, and what to do.
+
+    It does not name the process, so that many with the same reason can stand together.
+    """
+    return _another_user(pid, "It") or (
+        f"It has rights that diag lacks, or hides its memory (PR_SET_DUMPABLE): run diag with sudo; {_IN_A_CONTAINER}."
     )
 
 
@@ -33,7 +35,7 @@ def why_not_traced(pid: int, scope: int | None) -> str:
         return f"Process {pid} is held by a debugger (process {tracer}): end that first."
     if scope is not None and scope >= 3:
         return "The kernel lets nobody trace processes (kernel.yama.ptrace_scope is 3); only a new boot changes that."
-    if why := _another_user(pid):
+    if why := _another_user(pid, f"Process {pid}"):
         return why
     if scope:
         allow = " or allow it with: sudo sysctl kernel.yama.ptrace_scope=0" if scope == 1 else ""
@@ -47,11 +49,11 @@ def why_not_traced(pid: int, scope: int | None) -> str:
     )
 
 
-def _another_user(pid: int) -> str | None:
+def _another_user(pid: int, who: str) -> str | None:
     owner = _number(pid, b"Uid")
     if owner is None or owner == os.geteuid():
         return None
-    return f"Process {pid} belongs to user {owner}: run diag as that user or with sudo; {_IN_A_CONTAINER}."
+    return f"{who} belongs to user {owner}: run diag as that user or with sudo; {_IN_A_CONTAINER}."
 
 
 def _number(pid: int, name: bytes) -> int | None:

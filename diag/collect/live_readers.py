@@ -48,7 +48,7 @@ class _Holders:
         self.untold: Untold = {}
 
     def read(self, gpus: Sequence[GpuReading]) -> Sequence[ProcessReading]:
-        pids = sorted({each.pid for gpu in gpus for each in gpu.processes or ()})
+        pids = sorted({each.pid for gpu in gpus for each in gpu.processes or () if each.state != "gone"})
         trees = [self._trees.get(pid) or ProcessTree(pid) for pid in pids]
         read = [(tree, tree.read()) for tree in trees]
         # A tree of which nothing is left is begun anew: its number may be that of another process by now.

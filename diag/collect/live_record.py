@@ -17,6 +17,7 @@ import msgspec
 from diag import __version__
 from diag.errors import StorageError, UsageError
 from diag.launches.live_runs import KIND
+from diag.model import units
 from diag.model.live import GpuReading, Snapshot
 from diag.model.live_run import NS_PER_S, Step
 from diag.store.case import Case
@@ -101,16 +102,21 @@ class Recorder:
             self._case.close()
             self._open.close()
 
+    @property
+    def n_bytes(self) -> int:
+        """Of the snapshots that were added."""
+        return self._n_bytes
+
     def add(self, snapshot: Snapshot) -> None:
         """Keeps a snapshot, within COMMIT_NS also on the disk. Raises StorageError when that is full."""
         if self.is_full:
             return
         body = _encoded(snapshot)
-        self._n_bytes += len(body)
-        if self._n_bytes > self._most_bytes:
+        if self._n_bytes + len(body) > self._most_bytes:
             self.is_full = True
-            self._commit(f"The record ends here: it holds {self._most_bytes >> 20} MiB, as much as it may.")
+            self._commit(f"The record ends here: it holds {units.size(self._n_bytes)}, as much as it may.")
             return
+        self._n_bytes += len(body)
         self._pending.append((snapshot, body.decode()))
         if self._committed_ns is None or snapshot.clock_ns - self._committed_ns >= COMMIT_NS:
             self._commit()
@@ -127,9 +133,10 @@ class Recorder:
             raise
         except (StorageError, sqlite3.Error) as error:
             self.is_full = True
+            why = str(error).partition(". ")[0].rstrip(".")
             raise StorageError(
-                f"The record {self.path} ends after {self._n_committed} snapshots, which it still "
-                f"holds: it cannot be written any more ({str(error).rstrip('.')})."
+                f"The record {self.path} ends after {self._n_committed} snapshots, which it still holds: it cannot be "
+                f"written any more ({why}). Free some space, or choose another place for --record."
             ) from error
         self._n_committed = self._n_snapshots
         self._committed_ns = self._pending[-1][0].clock_ns if self._pending else self._committed_ns

@@ -28,7 +28,7 @@ class Identity:
     is_in_mig_mode: bool = False  # a GPU whose instances do the work
 
 
-_ALWAYS_THERE = frozenset({"index", "uuid", "name", "parent_uuid", "mig_profile", "xids", "untold"})
+_ALWAYS_THERE = frozenset({"index", "uuid", "name", "parent_uuid", "mig_profile", "xids", "xid_count", "untold"})
 _TELLABLE = tuple(field.name for field in fields(GpuReading) if field.name not in _ALWAYS_THERE)
 
 
@@ -39,6 +39,7 @@ class Device:
         self.identity = identity
         self.handle = handle
         self.is_lost = False
+        self._n_xids = 0
         self._nvml = nvml
         self._gpm = gpm
         of_both = (
@@ -69,6 +70,7 @@ class Device:
             untold = {field: LOST for field in _TELLABLE if field not in told}
         if xids_untold:
             untold["xids"] = xids_untold
+        self._n_xids += len(xids)
         who = self.identity
         return GpuReading(
             index=who.index,
@@ -77,6 +79,7 @@ class Device:
             parent_uuid=who.parent_uuid,
             mig_profile=who.mig_profile,
             xids=tuple(xids),
+            xid_count=None if "xids" in untold else self._n_xids,
             untold=untold,
             **told,
         )

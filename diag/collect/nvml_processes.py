@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from diag.collect.nvml_errors import Untold
 from diag.collect.nvml_library import Handle, call
+from diag.collect.proc_process import stat_of
 from diag.model.live import GpuProcess
 
 _OWN_NAMESPACE = Path("/proc/self/ns/pid")
@@ -29,8 +31,20 @@ def sees_all_processes(namespace: Path = _OWN_NAMESPACE) -> bool:
         return False
 
 
+def state_of(pid: int) -> Literal["alive", "zombie", "gone"]:
+    """Whether a process of this machine still runs; one that /proc hides from this user (hidepid) does."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return "gone"
+    except PermissionError:
+        pass
+    stat = stat_of(pid)
+    return "zombie" if stat is not None and stat.state in "ZX" else "alive"
+
+
 class Processes:
-    """Of one device. `is_all`: an empty list means that there is none."""
+    """Of one device. `is_all`: an empty list means that there is none, and a number that nobody has, that it ended."""
 
     def __init__(self, *, is_all: bool) -> None:
         self._is_all = is_all
@@ -42,7 +56,10 @@ class Processes:
             found.setdefault(process.pid, process)
         if not found and not self._is_all:
             raise Untold(HIDDEN)
-        return [tuple(found[pid] for pid in sorted(found))]
+        return [tuple(self._seen(found[pid]) for pid in sorted(found))]
+
+    def _seen(self, process: GpuProcess) -> GpuProcess:
+        return replace(process, state=state_of(process.pid)) if self._is_all else process
 
 
 def _listed(nvml: Any, device: Handle) -> Iterator[GpuProcess]:

@@ -26,6 +26,7 @@ class Stat:
     minor_faults: int
     major_faults: int
     cpu_ns: int
+    n_threads: int
     started_ns: int
     resident_bytes: int
     environment: tuple[int, int]
@@ -68,6 +69,7 @@ def parse_stat(line: bytes) -> Stat:
         minor_faults=int(fields[7]),
         major_faults=int(fields[9]),
         cpu_ns=(int(fields[11]) + int(fields[12])) * NS_PER_TICK,
+        n_threads=int(fields[17]),
         started_ns=int(fields[19]) * NS_PER_TICK,
         resident_bytes=int(fields[21]) * PAGE_BYTES,
         environment=environment,

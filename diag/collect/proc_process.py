@@ -55,6 +55,7 @@ class Followed:
             minor_faults=stat.minor_faults,
             major_faults=stat.major_faults,
             threads=threads,
+            n_threads=stat.n_threads,
             rank=self._ranks.get("RANK"),
             local_rank=self._ranks.get("LOCAL_RANK"),
             world_size=self._ranks.get("WORLD_SIZE"),

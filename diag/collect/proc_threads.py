@@ -1,7 +1,7 @@
 """The threads of one process, read cheaply: most of a large program sleep, and are not read again while they do.
 
-The kernel counts how long a thread has run, and how often it was given a core (`schedstat`, kernel documentation,
-scheduler/sched-stats.rst). As long as these numbers stay, so does everything else about it.
+The kernel counts how long a thread has run, how long it was ready without a core, and how often it was given one
+(`schedstat`, kernel documentation, scheduler/sched-stats.rst). As long as these stay, so does all else about it.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def _reading(tid: int, folder: str, run_times: bytes) -> ThreadReading:
         name=status_name(told["name"]),
         state=state,
         cpu_ns=int(run_times.split()[0]) if run_times else parse_stat(content(f"{folder}/stat")).cpu_ns,
+        ready_ns=int(run_times.split()[1]) if run_times else None,
         voluntary_switches=_count(told["voluntary"]),
         involuntary_switches=_count(told["involuntary"]),
         waits_in=_waits_in(folder) if state in "SD" else None,

@@ -97,7 +97,6 @@ class Ending:
     is_over: bool  # the watched process ended
     last: ProcessReading | None  # of the watched process, while it was there
     peak_resident_bytes: int | None  # as snapshots saw it, of the process alone
-    watched_ns: int
 
 
 class Watch:
@@ -197,8 +196,7 @@ class Watch:
         return duration_ns is not None and self._clock.monotonic_ns() - self._started_ns >= duration_ns
 
     def _ending(self) -> Ending:
-        watched_ns = self._clock.monotonic_ns() - self._started_ns
-        return Ending(self.run, self._is_over, self._last, self._peak_resident_bytes, watched_ns)
+        return Ending(self.run, self._is_over, self._last, self._peak_resident_bytes)
 
 
 def next_deadline(started_ns: int, period_ns: int, now_ns: int) -> int:

@@ -26,11 +26,12 @@ Untold = Mapping[str, str]
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process that holds memory of a GPU."""
+    """A process that holds memory of a GPU, as the driver lists it. `state` None: it cannot be seen from here."""
 
     pid: Count
     memory_bytes: Count | None
     kind: Literal["compute", "graphics", "mps"]
+    state: Literal["alive", "zombie", "gone"] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class GpuReading:
     ecc_corrected: Count | None = None  # since the driver was loaded
     ecc_uncorrected: Count | None = None
     xids: Sequence[Xid] = ()  # since the last snapshot
+    xid_count: Count | None = None  # counter: since the watch began
     untold: Untold = field(default_factory=dict)
 
 
@@ -92,6 +94,7 @@ class ThreadReading:
     voluntary_switches: Count | None = None  # counter: it waited
     involuntary_switches: Count | None = None  # counter: another thread got its core
     waits_in: str | None = None  # function of the operating system's kernel that it sleeps in (wchan)
+    ready_ns: Count | None = None  # counter: it could have run, and no core was free
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,11 @@ class ProcessReading:
     written_bytes: Count | None = None
     minor_faults: Count | None = None  # counter
     major_faults: Count | None = None  # counter: served from storage
-    threads: Sequence[ThreadReading] = ()
+    threads: Sequence[ThreadReading] = ()  # of too many those that ran most; `n_threads` is of all
     rank: Count | None = None  # of a distributed job, as its launcher set it
     local_rank: Count | None = None
     world_size: Count | None = None
+    n_threads: Count | None = None
     untold: Untold = field(default_factory=dict)
 
 

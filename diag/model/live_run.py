@@ -119,7 +119,7 @@ class LiveProcess:
         earlier = {thread.tid: thread for thread in self.readings[0].threads}
         both = [(earlier[thread.tid], thread) for thread in self.last.threads if thread.tid in earlier]
         threads = [LiveThread(self.elapsed_ns, first, last) for first, last in both]
-        return sorted(threads, key=lambda thread: (-(thread.cores or 0.0), thread.tid))
+        return sorted(threads, key=lambda thread: (-(thread.wanted_cores or 0.0), thread.tid))
 
     @property
     def main_thread(self) -> LiveThread | None:
@@ -157,6 +157,17 @@ class LiveThread:
         """That it kept busy, at most about 1."""
         spent_ns = self.last.cpu_ns - self.first.cpu_ns
         return spent_ns / self.elapsed_ns if self.elapsed_ns > 0 and spent_ns >= 0 else None
+
+    @property
+    def ready_cores(self) -> float | None:
+        """That it would have kept busy as well, had one been free; None where the kernel does not tell."""
+        waited_ns = _grown(self.first.ready_ns, self.last.ready_ns)
+        return None if waited_ns is None or self.elapsed_ns <= 0 else waited_ns / self.elapsed_ns
+
+    @property
+    def wanted_cores(self) -> float | None:
+        """That it had work for: on a machine that is full a thread that never waits gets less than one."""
+        return None if self.cores is None else self.cores + (self.ready_cores or 0.0)
 
     @property
     def involuntary_switches(self) -> int | None:

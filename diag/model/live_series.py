@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
@@ -63,6 +63,7 @@ class Series(Generic[T]):
     spans: Sequence[Span]
     _columns: dict[str, Sequence[Any]] = field(default_factory=dict, compare=False, repr=False)
     _tells: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    _told: dict[Hashable, Told] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def last(self) -> T:
@@ -95,8 +96,15 @@ class Series(Generic[T]):
                 total_ns += span[1] - span[0]
         return weighted / total_ns if total_ns else None
 
-    def when(self, holds: Callable[[T], bool | None]) -> Told:
-        """When a condition held; it answers None where it cannot be told."""
+    def when(self, holds: Callable[[T], bool | None], *, key: Hashable = None) -> Told:
+        """When a condition held; it answers None where it cannot be told. With a `key` it is worked out once."""
+        if key is None:
+            return self._when(holds)
+        if key not in self._told:
+            self._told[key] = self._when(holds)
+        return self._told[key]
+
+    def _when(self, holds: Callable[[T], bool | None]) -> Told:
         spans, known_ns = [], 0
         for reading, (start, end) in zip(self.readings, self.spans, strict=True):
             answer = holds(reading) if end > start else None

@@ -47,7 +47,7 @@ def document(report: Report) -> dict[str, Any]:
         "ceilings": [asdict(row) for row in report.ceilings],
         "baseline": _baseline(report.baseline) if report.baseline else None,
         "findings": [_finding(finding, report) for finding in report.findings],
-        "clear": [_clear(answer) for answer in report.clear],
+        "clear": [clear_document(answer) for answer in report.clear],
         "cannot_tell": [_cannot_tell(answer) for answer in report.cannot_tell],
     }
 
@@ -98,6 +98,18 @@ def _baseline(comparison: Comparison) -> dict[str, Any]:
 def _finding(finding: Finding, report: Report) -> dict[str, Any]:
     baseline = report.baseline
     before = baseline.before.get(finding.id) if baseline else None
+    return finding_document(finding) | {
+        "share_of": finding.share_of,
+        "recoverable_ns": finding.recoverable_ns,
+        "overlaps": report.overlaps.get(finding.id, ()),
+        "standing": baseline.standing[finding.id] if baseline else None,
+        "share_before": before.share if before else None,
+        "title_before": before.title if before else None,
+    }
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """What every document says of a finding."""
     return {
         "id": finding.id,
         "rule": finding.rule,
@@ -108,19 +120,13 @@ def _finding(finding: Finding, report: Report) -> dict[str, Any]:
         "counterfactual": finding.counterfactual,
         "subject": finding.subject.present(),
         "share": finding.share,
-        "share_of": finding.share_of,
-        "recoverable_ns": finding.recoverable_ns,
-        "overlaps": report.overlaps.get(finding.id, ()),
-        "standing": baseline.standing[finding.id] if baseline else None,
-        "share_before": before.share if before else None,
-        "title_before": before.title if before else None,
         "evidence": [asdict(evidence) for evidence in finding.evidence],
         "refute": finding.refute,
         "next": finding.next,
     }
 
 
-def _clear(answer: Clear) -> dict[str, Any]:
+def clear_document(answer: Clear) -> dict[str, Any]:
     return {"rule": answer.rule, "subject": answer.subject.present()}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from diag.model import units
-from diag.render import live_processes, live_sections
+from diag.render import live_processes, live_sections, live_stacks
 from diag.render.layout import cells, wrap
 from diag.render.live_marks import Line, Look, Section, Span, fitted, span
 from diag.render.live_text import headline
@@ -22,8 +22,8 @@ LIVE_FRAMES = 4
 BRIEF_BELOW = 3
 """Lines of GPUs beyond this part of the screen are shortened to their bars."""
 
-LEAST = 5
-"""Lines that each section gets before any gets more."""
+ROOMY = 36
+"""Lines of a screen with room for a figure below each finding."""
 
 KEY_ROOM = 18
 
@@ -70,7 +70,7 @@ def page_lines(view: LiveView, page: Page, look: Look) -> list[Line]:
         lines = [wrap(what, look.width, " " * KEY_ROOM, f"{key:<{KEY_ROOM}}") for key, what in KEYS]
         return [[span("Keys", "title")], *([span(line)] for of_key in lines for line in of_key)]
     if page == "stacks":
-        shown = live_sections.stacks(view, look).lines
+        shown = live_stacks.stacks(view, look).lines
         return list(shown) or [[span("No stacks yet: press s.")]]
     found: list[Line] = []
     for finding in view.findings:
@@ -89,29 +89,33 @@ def _main(view: LiveView, look: Look, room: int) -> list[Line]:
     gpus = live_sections.gpus(view, look)
     if len(gpus.lines) * BRIEF_BELOW > room:
         gpus = live_sections.gpus(view, look, is_brief=True)
+    gpus = replace(gpus, least=min(gpus.least, room // 2))
     sections = [
-        Section("", [live_sections.host_line(view, look)]),
+        Section("", [live_sections.host_line(view, look)], least=1),
         gpus,
-        live_sections.findings(view, look),
+        live_sections.findings(view, look, is_brief=room < ROOMY),
         live_processes.processes(view, look),
         live_processes.threads(view, look, most=max(5, room // 4)),
-        live_sections.stacks(view, look, LIVE_FRAMES),
+        live_stacks.stacks(view, look, LIVE_FRAMES),
         live_sections.untold(view, look),
     ]
     shown = [section for section in sections if section.lines]
-    rooms = _rooms([_length(section) for section in shown], room)
-    return [line for section, lines in zip(shown, rooms, strict=True) for line in _cut(section, lines, look.width)]
+    rooms = _rooms(shown, room)
+    parts = [_cut(section, lines, look.width) for section, lines in zip(shown, rooms, strict=True) if lines]
+    between: list[Line] = [[]] if sum(map(_length, shown)) + len(parts) - 1 <= room else []
+    return [line for at, part in enumerate(parts) for line in (*(between if at else []), *part)]
 
 
-def _rooms(lengths: Sequence[int], room: int) -> list[int]:
-    """
-    >>> _rooms([1, 10, 2, 30], 20), _rooms([1, 1], 20), _rooms([9, 9, 9], 7)
-    ([1, 10, 2, 7], [1, 1], [5, 2, 0])
-    """
-    rooms = [0] * len(lengths)
-    for most in (LEAST, room):
-        for at, length in enumerate(lengths):
-            rooms[at] += min(min(length, most) - rooms[at], room - sum(rooms)) if length > rooms[at] else 0
+def _rooms(sections: Sequence[Section], room: int) -> list[int]:
+    """Lines for each: first what it needs at least, if there is so much, then in their order all that they need."""
+    rooms: list[int] = []
+    for section in sections:
+        least = min(_length(section), section.least, room - sum(rooms))
+        rooms.append(least if least > len(section.head) else 0)
+    for at, section in enumerate(sections):
+        left = room - sum(rooms)
+        if rooms[at] or left > len(section.head):
+            rooms[at] += min(_length(section) - rooms[at], left)
     return rooms
 
 
@@ -149,10 +153,17 @@ def last_top(n_lines: int, room: int) -> int:
 
 def _head(view: LiveView, state: ViewState, look: Look) -> Line:
     took = f"reading takes {units.time(view.took_ns)}"
-    right = f"PAUSED  {took}" if state.is_paused else took
+    states = ("PAUSED" if state.is_paused else "", _recording(view), took)
+    right = "  ".join(filter(None, states))
     left = headline(view)
     space = look.width - cells(left) - cells(right)
     return fitted([span(left, "title"), Span(" " * max(2, space)), span(right, "dim")], look.width)
+
+
+def _recording(view: LiveView) -> str:
+    if view.record is None:
+        return ""
+    return "RECORD FULL" if view.record.is_full else f"record {units.size(view.record.n_bytes)}"
 
 
 def _foot(state: ViewState, look: Look) -> Line:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import diag
-from diag.render.json_report import plain
+from diag.render.json_report import clear_document, finding_document, plain
+from diag.render.live_untold import RecordRow
 from diag.render.live_view import GpuRow, LiveView, ProcessRow, ThreadRow
-from diag.rules.finding import CannotTell, Clear, Finding
+from diag.rules.finding import CannotTell
 
 SCHEMA = "diag.live/1"
 
@@ -32,11 +33,16 @@ def document(view: LiveView) -> dict[str, Any]:
         "gpus": [_gpu(row) for row in view.gpus],
         "processes": [_process(row) for row in view.processes],
         "stacks": [asdict(dump) for dump in view.stacks],
-        "findings": [_finding(finding) for finding in view.findings],
-        "clear": [_clear(answer) for answer in view.clear],
+        "findings": [finding_document(finding) for finding in view.findings],
+        "clear": [clear_document(answer) for answer in view.clear],
         "cannot_tell": [_cannot_tell(answer) for answer in view.cannot_tell],
         "untold": [asdict(each) for each in view.untold],
+        "record": None if view.record is None else _record(view.record),
     }
+
+
+def _record(row: RecordRow) -> dict[str, Any]:
+    return {"path": row.path, "bytes": row.n_bytes, "is_full": row.is_full}
 
 
 def _gpu(row: GpuRow) -> dict[str, Any]:
@@ -59,27 +65,6 @@ def _process(row: ProcessRow) -> dict[str, Any]:
 def _thread(row: ThreadRow) -> dict[str, Any]:
     rates = {name: value for name, value in vars(row).items() if name not in ("pid", "process", "reading")}
     return vars(row.reading) | rates
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "title": finding.title,
-        "claim": finding.claim,
-        "confidence": finding.confidence,
-        "counterfactual": finding.counterfactual,
-        "subject": finding.subject.present(),
-        "share": finding.share,
-        "evidence": [asdict(each) for each in finding.evidence],
-        "refute": finding.refute,
-        "next": list(finding.next),
-    }
-
-
-def _clear(answer: Clear) -> dict[str, Any]:
-    return {"rule": answer.rule, "subject": answer.subject.present()}
 
 
 def _cannot_tell(answer: CannotTell) -> dict[str, Any]:

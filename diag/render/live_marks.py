@@ -8,19 +8,36 @@ from typing import Literal, NamedTuple
 
 from diag.render.escape import one_line
 from diag.render.layout import cells, elide
+from diag.render.palette import ACTIVITIES, SEVERITIES, Ink
+from diag.rules.finding import Severity
 
-Style = Literal["plain", "title", "dim", "bar", "info", "warning", "critical", "selected"]
+Style = Literal["plain", "title", "dim", "bar", "memory", "info", "warning", "critical", "selected"]
 
 COLORED: Mapping[Style, str] = {
     "title": "1",
     "dim": "2",
     "bar": "36",
+    "memory": "32",
     "info": "1;36",
     "warning": "1;33",
     "critical": "1;31",
     "selected": "7",
 }
 """Of the 16 colours that every terminal has (ECMA-48, SGR). A colour never says what no word says, too."""
+
+
+def _true(ink: Ink, *more: str) -> str:
+    red, green, blue = bytes.fromhex(ink.color[1:])
+    return ";".join((*more, f"38;2;{red};{green};{blue}"))
+
+
+TRUE_COLORED: Mapping[Style, str] = {
+    **COLORED,
+    "bar": _true(ACTIVITIES["graph"]),
+    "memory": _true(ACTIVITIES["range"]),
+    **{severity: _true(ink, "1") for severity, ink in SEVERITIES.items()},
+}
+"""Those of the palette, for terminals of 24 bits (ISO 8613-6)."""
 
 UNCOLORED: Mapping[Style, str] = {style: code for style, code in COLORED.items() if code in ("1", "2", "7")}
 """For NO_COLOR: bold, faint and reversed are no colours."""
@@ -36,12 +53,16 @@ Line = Sequence[Span]
 
 @dataclass(frozen=True)
 class Marks:
-    """What bars are drawn with: `parts` of a cell that is filled in part, `levels` of a sparkline from low to high."""
+    """What bars are drawn with: `parts` of a cell that is filled in part, `levels` of a sparkline from low to high.
+
+    `signs` stand before findings, by their severity.
+    """
 
     full: str
     parts: str
     empty: str
     levels: str
+    signs: Mapping[Severity, str]
 
 
 @dataclass(frozen=True)
@@ -55,20 +76,24 @@ class Look:
 
 @dataclass(frozen=True)
 class Section:
-    """Lines under a title. Those of `header` stay where the others are scrolled, `focus` is which must be in sight."""
+    """Lines under a title. Those of `header` stay where the others are scrolled, `focus` is which must be in sight.
+
+    `least` lines, head included, it gets before any other gets more than that.
+    """
 
     title: str
     lines: Sequence[Line]
     header: Sequence[Line] = ()  # of a table, in place of the title
     focus: int | None = None
+    least: int = 4
 
     @property
     def head(self) -> Sequence[Line]:
         return self.header or ([[Span(self.title, "title")]] if self.title else [])
 
 
-BLOCKS = Marks("█", "▏▎▍▌▋▊▉", "·", "▁▂▃▄▅▆▇█")
-ASCII = Marks("#", "", ".", "_.-=+*#@")
+BLOCKS = Marks("━", "╸", "─", "▁▂▃▄▅▆▇", {severity: ink.sign for severity, ink in SEVERITIES.items()})
+ASCII = Marks("#", "", ".", "_.-=+*#@", {"critical": "!", "warning": "*", "info": "-"})
 
 
 def span(text: str, style: Style = "plain") -> Span:
@@ -79,10 +104,6 @@ def span(text: str, style: Style = "plain") -> Span:
 def name(text: str, room: int) -> str:
     """A name from outside in at most `room` cells, its end and its beginning kept; printable."""
     return elide(one_line(text[: 16 * room] if len(text) > 32 * room else text), room)
-
-
-def width_of(line: Line) -> int:
-    return sum(cells(each.text) for each in line)
 
 
 def fitted(line: Line, width: int) -> list[Span]:
@@ -98,25 +119,32 @@ def fitted(line: Line, width: int) -> list[Span]:
     return kept
 
 
-def bar(share: float | None, room: int, marks: Marks) -> list[Span]:
+def bar(share: float | None, room: int, marks: Marks, style: Style = "bar") -> list[Span]:
     """A bar of `room` cells of which the share from 0 to 1 is filled; empty where it is not known."""
     if share is None:
         return [Span(" " * room)]
-    eighths = round(min(1.0, max(0.0, share)) * room * (len(marks.parts) + 1))
-    whole, part = divmod(eighths, len(marks.parts) + 1)
+    steps = round(min(1.0, max(0.0, share)) * room * (len(marks.parts) + 1))
+    whole, part = divmod(steps, len(marks.parts) + 1)
     filled = marks.full * whole + (marks.parts[part - 1] if part else "")
-    return [Span(filled, "bar"), Span(marks.empty * (room - len(filled)), "dim")]
+    return [Span(filled, style), Span(marks.empty * (room - len(filled)), "dim")]
 
 
 def sparkline(values: Sequence[float | None], most: float, room: int, marks: Marks) -> str:
-    """The last `room` values as marks from 0 to `most`; a space where one is not known.
+    """All values as at most `room` marks from 0 to `most`, where need be means of some; a space where none is known.
 
-    >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS)
-    '    ▁ ▅█'
+    >>> sparkline([0, None, 50, 100], 100, 8, BLOCKS), sparkline([0, 0, 90, 100], 100, 2, BLOCKS)
+    ('    ▁ ▄▇', '▁▇')
     """
-    shown = values[-room:] if room > 0 else ()
+    shown = _means(values, -(-len(values) // room)) if room > 0 and values else []
     top = most or max((value for value in shown if value is not None), default=0)
     return "".join(_level(value, top, marks) for value in shown).rjust(room)
+
+
+def _means(values: Sequence[float | None], size: int) -> list[float | None]:
+    """Of groups of as many, from the end; None where nothing of a group is known."""
+    groups = (values[max(0, end - size) : end] for end in range(len(values), 0, -size))
+    known = [[value for value in group if value is not None] for group in groups]
+    return [sum(group) / len(group) if group else None for group in known][::-1]
 
 
 def _level(value: float | None, top: float, marks: Marks) -> str:

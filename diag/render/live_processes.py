@@ -11,6 +11,7 @@ from diag.render.live_view import LiveView, ProcessRow, ThreadRow
 from diag.render.table import NOT_CAPTURED, Table
 
 LONGEST_NAME = 60
+LONGEST_FUNCTION = 24
 SPARK_ROOM = 10
 DEEPEST = 8
 INDENT = "  "
@@ -60,7 +61,6 @@ def processes(view: LiveView, look: Look) -> Section:
 
 def _process_cells(row: ProcessRow, depth: int, marks: Marks) -> list[str]:
     reading = row.reading
-    rank = "" if reading.rank is None else f" rank {reading.rank}"
     state = f" ({STATES[reading.state]})" if reading.state in "DTtZX" and reading.state in STATES else ""
     return [
         str(reading.pid),
@@ -73,9 +73,13 @@ def _process_cells(row: ProcessRow, depth: int, marks: Marks) -> list[str]:
         _number(row.voluntary_switches_per_s),
         _number(row.involuntary_switches_per_s),
         _number(_faults(row)),
-        str(len(row.threads)),
-        INDENT * depth + name(reading.name, LONGEST_NAME) + rank + state,
+        _number(row.reading.n_threads),
+        INDENT * depth + name(reading.name, LONGEST_NAME) + _of_rank(reading.rank) + state,
     ]
+
+
+def _of_rank(rank: int | None) -> str:
+    return "" if rank is None else f" rank {rank}"
 
 
 def _faults(row: ProcessRow) -> float | None:
@@ -102,23 +106,28 @@ def threads(view: LiveView, look: Look, most: int) -> Section:
     title = "Hottest threads" + ("" if look.selected is None else f" of pid {look.selected}")
     if not shown:
         return Section(title, [])
-    header = ("TID", "CORES", "SWITCH/s", "LOST/s", "STATE", "THREAD")
-    table = Table(title, header, [_thread_cells(row, view) for row in shown], name_column=len(header) - 1)
+    header = ["TID", "PID", "CORES", "SWITCH/s", "LOST/s", "STATE", "THREAD"]
+    ranks = {row.reading.pid: row.reading.rank for row in view.processes}
+    rows = [_thread_cells(row, ranks.get(row.pid)) for row in shown]
+    if len(view.processes) == 1:
+        header, rows = [header[0], *header[2:]], [[row[0], *row[2:]] for row in rows]
+    table = Table(title, header, rows, name_column=len(header) - 1)
     head, *lines = columns(table, look.width)
     return Section(title, [[span(line)] for line in lines], [[span(head, "dim")]])
 
 
-def _thread_cells(row: ThreadRow, view: LiveView) -> list[str]:
+def _thread_cells(row: ThreadRow, rank: int | None) -> list[str]:
     reading = row.reading
-    of = f" of {name(row.process, LONGEST_NAME)} ({row.pid})" if len(view.processes) > 1 else ""
-    waits = f", waits in {name(reading.waits_in, LONGEST_NAME)}" if reading.waits_in else ""
+    called = row.process if reading.tid == row.pid else row.python_name or reading.name
+    state = STATES.get(reading.state, name(reading.state, 4))
     return [
         str(reading.tid),
+        str(row.pid),
         _number(row.cores, 2),
         _number(row.voluntary_switches_per_s),
         _number(row.involuntary_switches_per_s),
-        STATES.get(reading.state, name(reading.state, 4)),
-        name(reading.name, LONGEST_NAME) + of + waits,
+        f"in {name(reading.waits_in, LONGEST_FUNCTION)}" if reading.waits_in else state,
+        name(called, LONGEST_NAME) + _of_rank(rank),
     ]
 
 

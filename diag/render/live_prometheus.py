@@ -13,6 +13,7 @@ from typing import Generic, Literal, TypeVar
 from diag.model.live import GpuReading
 from diag.model.live_run import NS_PER_S
 from diag.render.escape import one_line
+from diag.render.live_untold import RecordRow
 from diag.render.live_view import GpuRow, LiveView, ProcessRow
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -54,6 +55,16 @@ VIEW: Sequence[Metric[LiveView]] = (
         "gauge",
         "Memory that could still be used without swapping.",
         lambda v: v.host.reading.memory_available_bytes,
+    ),
+)
+
+RECORD: Sequence[Metric[RecordRow]] = (
+    Metric("diag_watch_record_bytes", "gauge", "Readings kept with --record.", lambda row: row.n_bytes),
+    Metric(
+        "diag_watch_record_full",
+        "gauge",
+        "1 once the record is as long as it may be and keeps nothing more.",
+        lambda row: row.is_full,
     ),
 )
 
@@ -142,6 +153,12 @@ GPU: Sequence[Metric[GpuRow]] = (
         "Uncorrected memory errors since the driver was loaded.",
         lambda row: row.reading.ecc_uncorrected,
     ),
+    Metric(
+        "diag_gpu_xid_errors_total",
+        "counter",
+        "XID errors that the driver reported since the watch began.",
+        lambda row: row.reading.xid_count,
+    ),
     Metric("diag_gpu_last_xid", "gauge", "Number of the last XID error of the last minutes.", lambda row: row.last_xid),
 )
 
@@ -153,7 +170,7 @@ PROCESS: Sequence[Metric[ProcessRow]] = (
         lambda row: _s(row.reading.cpu_ns),
     ),
     Metric("diag_process_cores", "gauge", "Cores kept busy since the last reading.", lambda row: row.cores),
-    Metric("diag_process_threads", "gauge", "Threads.", lambda row: len(row.threads) or None),
+    Metric("diag_process_threads", "gauge", "Threads.", lambda row: row.reading.n_threads),
     Metric("diag_process_resident_memory_bytes", "gauge", "Resident memory.", lambda row: row.reading.resident_bytes),
     Metric("diag_process_gpu_memory_bytes", "gauge", "Memory held on all GPUs.", lambda row: row.gpu_memory_bytes),
     Metric(
@@ -196,6 +213,7 @@ def render_live_prometheus(view: LiveView) -> str:
     processes = view.processes[:MOST_PROCESSES]
     lines = [
         *_families(VIEW, [({}, view)]),
+        *_families(RECORD, [({}, row) for row in (view.record,) if row is not None]),
         *_families(GPU, [(_gpu_labels(row.reading), row) for row in view.gpus]),
         *_family("diag_gpu_clock_reason", "gauge", "1 for each reason that holds clocks down.", _clock_reasons(view)),
         *_families(PROCESS, [(_process_labels(row), row) for row in processes]),

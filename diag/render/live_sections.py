@@ -1,23 +1,23 @@
-"""The live view in sections of lines: the machine, its GPUs, what was found, stacks, what is not known.
+"""The live view in sections of lines: the machine, its GPUs, what was found, what is not known.
 
 A section is as long as what there is to say; who shows it makes it fit (`live_frame`), or shows all (`live_text`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from diag.model import units
-from diag.model.live import StackDump, ThreadStack
 from diag.render import phrases
-from diag.render.layout import wrap
+from diag.render.layout import cells, wrap
 from diag.render.live_gpu import gpu_lines
-from diag.render.live_marks import Line, Look, Section, Span, bar, fitted, name, span
-from diag.render.live_view import LiveView, Untold
+from diag.render.live_marks import Line, Look, Section, Span, bar, fitted, span
+from diag.render.live_untold import Untold
+from diag.render.live_view import LiveView
 from diag.render.table import NOT_CAPTURED
+from diag.rules.finding import Finding
 
 INDENT = "  "
-LONGEST_NAME = 60
 LONGEST_SENTENCE = 1_000
 
 
@@ -37,47 +37,39 @@ def gpus(view: LiveView, look: Look, *, is_brief: bool = False) -> Section:
     """Those that the workload uses; all, where it is not known which, or no process is watched."""
     used = [row for row in view.gpus if row.is_used]
     shown = used if used and view.pid is not None else view.gpus
-    lines = [line for row in shown for line in gpu_lines(row, look, is_brief=is_brief)]
+    if not view.gpus:
+        return Section("", [])
+    header, lines = gpu_lines(shown, look, is_brief=is_brief)
     if hidden := len(view.gpus) - len(shown):
         said = f"{units.count(hidden, 'GPU')} left out: no process of this workload holds memory there."
         lines.append(fitted([span(said, "dim")], look.width))
-    return Section("", lines)
+    return Section("", lines, [header], least=1 + len(shown))
 
 
-def findings(view: LiveView, look: Look) -> Section:
-    """Each in force with its title and one line of evidence."""
-    lines: list[Line] = []
+def findings(view: LiveView, look: Look, *, is_brief: bool = False) -> Section:
+    """Each in force with its title and its first figure; of those by one rule the gravest, and how many more.
+
+    `is_brief`: a line for each, with the figure only where there is room beside it.
+    """
+    by_rule: dict[str, list[Finding]] = {}
     for finding in view.findings:
-        lines.append(fitted([span(f"{finding.severity}: {finding.title}", finding.severity)], look.width))
-        told = [f"{INDENT}{evidence.label}: {phrases.value(evidence)}" for evidence in finding.evidence[:1]]
-        lines += [fitted([span(line)], look.width) for line in told]
-    return Section("Findings", lines)
+        by_rule.setdefault(finding.rule, []).append(finding)
+    lines = [line for found in by_rule.values() for line in _finding(found, look, is_brief)]
+    return Section("Findings", lines, least=5)
 
 
-def stacks(view: LiveView, look: Look, most_frames: int | None = None) -> Section:
-    """The newest of each process: its threads, the one with the GIL first, each with its leaf on top."""
-    lines = [fitted(line, look.width) for dump in view.stacks for line in _dump(dump, view, most_frames)]
-    return Section("Python stacks", lines)
-
-
-def _dump(dump: StackDump, view: LiveView, most_frames: int | None) -> Iterator[Line]:
-    ago = units.time(max(0, view.time_ns - dump.time_ns))
-    yield [span(f"pid {dump.pid}, {ago} ago; asking took {units.time(dump.took_ns)}", "title")]
-    if dump.untold is not None:
-        yield [span(f"{INDENT}{dump.untold[:LONGEST_SENTENCE]}")]
-    for thread in sorted(dump.threads, key=lambda each: (not each.holds_gil, not each.is_running)):
-        yield [span(INDENT + _thread(thread))]
-        for frame in thread.frames[:most_frames]:
-            where = f"{frame.file[-LONGEST_NAME:]}:{frame.line}"
-            yield [span(f"{INDENT * 2}{name(frame.function, LONGEST_NAME)}  "), span(where, "dim")]
-        if most_frames is not None and (hidden := len(thread.frames) - most_frames) > 0:
-            yield [span(f"{INDENT * 2}… {units.count(hidden, 'more frame')}", "dim")]
-
-
-def _thread(thread: ThreadStack) -> str:
-    who = name(thread.name or "thread", LONGEST_NAME) + ("" if thread.tid is None else f" ({thread.tid})")
-    what = ("running" if thread.is_running else "waiting", "holds the GIL" if thread.holds_gil else "")
-    return f"{who}: {', '.join(filter(None, what))}"
+def _finding(found: Sequence[Finding], look: Look, is_brief: bool) -> Iterator[Line]:
+    gravest, more = found[0], len(found) - 1
+    said = f"{look.marks.signs[gravest.severity]} {gravest.severity}: {gravest.title}"
+    said += f" (+{more} more)" if more else ""
+    figures = [f"{evidence.label}: {phrases.value(evidence)}" for evidence in gravest.evidence[:1]]
+    beside = "".join(f"  ({figure})" for figure in figures)
+    if cells(said) + cells(beside) <= look.width:
+        yield [span(said, gravest.severity), span(beside)]
+        return
+    yield fitted([span(said, gravest.severity)], look.width)
+    if not is_brief:
+        yield from (fitted([span(f"{INDENT}{figure}")], look.width) for figure in figures)
 
 
 def untold(view: LiveView, look: Look) -> Section:
@@ -85,14 +77,19 @@ def untold(view: LiveView, look: Look) -> Section:
     by_reason: dict[str, list[str]] = {}
     for answer in view.cannot_tell:
         by_reason.setdefault(answer.because, []).append(answer.rule)
-    for each in view.untold:
-        by_reason.setdefault(each.because, []).append(_untold(each))
-    sentences = [f"{', '.join(dict.fromkeys(what))}: {because}" for because, what in by_reason.items()]
+    rules = {because: [phrases.some(dict.fromkeys(found))] for because, found in by_reason.items()}
+    for what, because, places in _by_place(view.untold):
+        rules.setdefault(because, []).append(f"{what} of {phrases.some(places)}" if places else what)
+    sentences = [f"{', '.join(what)}: {because}" for because, what in rules.items()]
     shown = [span(sentence[:LONGEST_SENTENCE]).text for sentence in sentences]
     lines = [[Span(line)] for sentence in shown for line in wrap(sentence, look.width, INDENT, "")]
     return Section("Cannot tell", lines)
 
 
-def _untold(each: Untold) -> str:
-    what = phrases.some(field.replace("_", " ") for field in each.what)
-    return f"{what} of {each.where}" if each.where else what
+def _by_place(untold: Iterable[Untold]) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """What has no value, why, and where: places that lack the same for the same reason stand together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in untold:
+        what = phrases.some(field.replace("_", " ") for field in each.what)
+        found.setdefault((what, each.because), []).extend([each.where] if each.where else [])
+    return ((what, because, places) for (what, because), places in found.items())

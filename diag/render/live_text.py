@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from diag.model import units
 from diag.model.live import ProcessReading
-from diag.render import live_processes, live_sections
-from diag.render.live_marks import COLORED, Look, Marks, Section, ansi, fitted, name, span
+from diag.render import live_processes, live_sections, live_stacks
+from diag.render.live_marks import Look, Marks, Section, Style, ansi, fitted, name, span
 from diag.render.live_view import LiveView
 
 MOST_THREADS = 10
 LONGEST_NAME = 60
+UNSTYLED: Mapping[Style, str] = {}
 
 
-def render_live_text(view: LiveView, *, width: int, marks: Marks, color: bool = False) -> str:
+def render_live_text(view: LiveView, *, width: int, marks: Marks, codes: Mapping[Style, str] = UNSTYLED) -> str:
     """All that there is to say of this moment, and an empty line."""
     look = Look(width, marks)
     sections = [
@@ -22,11 +24,10 @@ def render_live_text(view: LiveView, *, width: int, marks: Marks, color: bool = 
         live_sections.gpus(view, look),
         live_processes.processes(view, look),
         live_processes.threads(view, look, MOST_THREADS),
-        live_sections.stacks(view, look),
+        live_stacks.stacks(view, look),
         live_sections.findings(view, look),
         live_sections.untold(view, look),
     ]
-    codes = COLORED if color else {}
     lines = [line for section in sections if section.lines for line in (*section.head, *section.lines)]
     return "".join(f"{ansi(line, codes).rstrip()}\n" for line in lines) + "\n"
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from diag.model.live import GpuReading, HostReading, ProcessReading, Snapshot, StackDump, ThreadReading
 from diag.model.live_run import NS_PER_S, LiveRun, Step
+from diag.render.live_untold import RecordRow, Untold, untold_of
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 
 HISTORY_NS = 60 * NS_PER_S
@@ -43,8 +44,6 @@ class GpuRow:
     nvlink_tx_bytes_per_s: float | None
     last_xid: int | None  # of the snapshots that are kept
     resident_pct: History
-    memory_used_bytes: History
-    power_w: History
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class ThreadRow:
     cores: float | None
     voluntary_switches_per_s: float | None
     involuntary_switches_per_s: float | None
+    python_name: str | None = None  # as its newest stack calls it
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,6 @@ class ProcessRow:
 
 
 @dataclass(frozen=True)
-class Untold:
-    """A thing that has no value, where, and why."""
-
-    what: Sequence[str]  # names of fields of the reading
-    where: str | None  # 'GPU 0' or 'pid 12'; None: of the machine
-    because: str
-
-
-@dataclass(frozen=True)
 class LiveView:
     """A moment of the workload `pid`; None: of all GPUs."""
 
@@ -93,7 +84,6 @@ class LiveView:
     time_ns: int  # of the last snapshot, since 1970
     elapsed_ns: int | None  # since the snapshot before; None at the first
     took_ns: int
-    n_snapshots: int
     host: HostRow
     gpus: Sequence[GpuRow]
     processes: Sequence[ProcessRow]  # the watched one first, then its descendants
@@ -102,6 +92,7 @@ class LiveView:
     clear: Sequence[Clear]
     cannot_tell: Sequence[CannotTell]
     untold: Sequence[Untold]
+    record: RecordRow | None = None
 
     @property
     def threads(self) -> list[ThreadRow]:
@@ -109,7 +100,7 @@ class LiveView:
         return sorted((thread for process in self.processes for thread in process.threads), key=_heat)
 
 
-def view_of(run: LiveRun, answers: Iterable[Answer] = ()) -> LiveView:
+def view_of(run: LiveRun, answers: Iterable[Answer] = (), record: RecordRow | None = None) -> LiveView:
     """The last moment of a run that has one at least, with what rules said of it."""
     now = run.snapshots[-1]
     step = Step(run.snapshots[-2], now) if len(run.snapshots) > 1 else None
@@ -120,15 +111,15 @@ def view_of(run: LiveRun, answers: Iterable[Answer] = ()) -> LiveView:
         time_ns=now.time_ns,
         elapsed_ns=step.elapsed_ns if step else None,
         took_ns=now.took_ns,
-        n_snapshots=len(run.snapshots),
         host=_host(now, step),
         gpus=_gpus(run, now, step, recent),
-        processes=_processes(now, step, recent),
+        processes=_processes(now, step, recent, _python_names(run)),
         stacks=_stacks(run),
         findings=sorted((each for each in answers if isinstance(each, Finding)), key=lambda finding: finding.rank),
         clear=[each for each in answers if isinstance(each, Clear)],
         cannot_tell=[each for each in answers if isinstance(each, CannotTell)],
-        untold=_untold(now),
+        untold=untold_of(now, record),
+        record=record,
     )
 
 
@@ -150,38 +141,41 @@ def _gpus(run: LiveRun, now: Snapshot, step: Step | None, recent: Sequence[Snaps
     watched = {each.pid for each in now.processes}
     readings = [{gpu.uuid: gpu for gpu in snapshot.gpus} for snapshot in recent]
 
-    def history(uuid: str, value: Callable[[GpuReading], float | None]) -> History:
-        return [value(at[uuid]) if uuid in at else None for at in readings]
+    def history(uuid: str) -> History:
+        return [at[uuid].resident_pct if uuid in at else None for at in readings]
 
     def rate(gpu: GpuReading, counter: Callable[[GpuReading], int | None]) -> float | None:
         before = earlier.get(gpu.uuid)
         return step.per_s(counter(before), counter(gpu)) if step and before else None
 
+    last_xids = {gpu.uuid: gpu.xids[-1].number for each in run.snapshots for gpu in each.gpus if gpu.xids}
     return [
         GpuRow(
             reading=gpu,
             is_used=any(each.pid in watched for each in gpu.processes or ()),
             nvlink_rx_bytes_per_s=rate(gpu, lambda each: each.nvlink_rx_bytes),
             nvlink_tx_bytes_per_s=rate(gpu, lambda each: each.nvlink_tx_bytes),
-            last_xid=_last_xid(run, gpu.uuid),
-            resident_pct=history(gpu.uuid, lambda each: each.resident_pct),
-            memory_used_bytes=history(gpu.uuid, lambda each: each.memory_used_bytes),
-            power_w=history(gpu.uuid, lambda each: each.power_w),
+            last_xid=last_xids.get(gpu.uuid),
+            resident_pct=history(gpu.uuid),
         )
         for gpu in now.gpus
     ]
 
 
-def _last_xid(run: LiveRun, uuid: str) -> int | None:
-    numbers = [xid.number for each in run.snapshots for gpu in each.gpus if gpu.uuid == uuid for xid in gpu.xids]
-    return numbers[-1] if numbers else None
+Names = Mapping[tuple[int, int], str]
+"""By pid and tid."""
 
 
-def _processes(now: Snapshot, step: Step | None, recent: Sequence[Snapshot]) -> list[ProcessRow]:
+def _python_names(run: LiveRun) -> Names:
+    threads = (thread for dump in run.stacks for thread in dump.threads)
+    return {(each.pid, each.tid): each.name for each in threads if each.tid is not None and each.name}
+
+
+def _processes(now: Snapshot, step: Step | None, recent: Sequence[Snapshot], names: Names) -> list[ProcessRow]:
     earlier = {(after.pid, after.started_ns): before for before, after in step.processes} if step else {}
     histories = _histories(recent)
     return [
-        _process(reading, earlier.get((reading.pid, reading.started_ns)), step, now, histories)
+        _process(reading, earlier.get((reading.pid, reading.started_ns)), step, now, histories, names)
         for reading in now.processes
     ]
 
@@ -192,11 +186,12 @@ def _process(
     step: Step | None,
     now: Snapshot,
     histories: dict[tuple[int, int], History],
+    names: Names,
 ) -> ProcessRow:
     def rate(counter: Callable[[ProcessReading], float | None]) -> float | None:
         return step.per_s(counter(before), counter(reading)) if step and before else None
 
-    threads = _threads(reading, before, step)
+    threads = _threads(reading, before, step, names)
     return ProcessRow(
         reading=reading,
         cores=step.cores(before, reading) if step and before else None,
@@ -212,13 +207,15 @@ def _process(
     )
 
 
-def _threads(process: ProcessReading, before: ProcessReading | None, step: Step | None) -> list[ThreadRow]:
+def _threads(
+    process: ProcessReading, before: ProcessReading | None, step: Step | None, names: Names
+) -> list[ThreadRow]:
     earlier = {thread.tid: thread for thread in before.threads} if before else {}
 
     def row(thread: ThreadReading) -> ThreadRow:
-        then = earlier.get(thread.tid)
+        then, name = earlier.get(thread.tid), names.get((process.pid, thread.tid))
         if step is None or then is None:
-            return ThreadRow(process.pid, process.name, thread, None, None, None)
+            return ThreadRow(process.pid, process.name, thread, None, None, None, name)
         return ThreadRow(
             process.pid,
             process.name,
@@ -226,6 +223,7 @@ def _threads(process: ProcessReading, before: ProcessReading | None, step: Step 
             step.cores(then, thread),
             step.per_s(then.voluntary_switches, thread.voluntary_switches),
             step.per_s(then.involuntary_switches, thread.involuntary_switches),
+            name,
         )
 
     return sorted(map(row, process.threads), key=_heat)
@@ -265,18 +263,3 @@ def _stacks(run: LiveRun) -> list[StackDump]:
         newest.pop(dump.pid, None)  # so that the newest comes last
         newest[dump.pid] = dump
     return list(newest.values())[-NEWEST_STACKS:]
-
-
-def _untold(now: Snapshot) -> list[Untold]:
-    """Why things have no value: those of one place that lack the same stand together."""
-    places: list[tuple[str | None, Mapping[str, str]]] = [(None, now.untold)]
-    places += [(f"GPU {gpu.index}", gpu.untold) for gpu in now.gpus]
-    places += [(f"pid {process.pid}", process.untold) for process in now.processes]
-    found = []
-    for where, untold in places:
-        by_reason = sorted(untold.items(), key=lambda item: item[1])
-        found += [
-            Untold([name for name, _ in named], where, because)
-            for because, named in groupby(by_reason, key=lambda item: item[1])
-        ]
-    return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""

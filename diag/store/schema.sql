@@ -661,6 +661,7 @@ SELECT s.source_id, s.time_ns,
        g.value -> 'clock_reasons'           AS clock_reasons,
        g.value -> 'processes'               AS processes,
        g.value -> 'xids'                    AS xids,
+       g.value ->> 'xid_count'              AS xid_count,
        g.value -> 'untold'                  AS untold
   FROM live_snapshot s, json_each(s.body, '$.gpus') g;
 
@@ -680,6 +681,7 @@ SELECT s.source_id, s.time_ns,
        p.value ->> 'rank'           AS rank,
        p.value ->> 'local_rank'     AS local_rank,
        p.value ->> 'world_size'     AS world_size,
+       p.value ->> 'n_threads'      AS n_threads,
        p.value -> 'untold'          AS untold
   FROM live_snapshot s, json_each(s.body, '$.processes') p;
 
@@ -690,6 +692,7 @@ SELECT s.source_id, s.time_ns,
        t.value ->> 'name'                 AS name,
        t.value ->> 'state'                AS state,
        t.value ->> 'cpu_ns'               AS cpu_ns,
+       t.value ->> 'ready_ns'             AS ready_ns,
        t.value ->> 'voluntary_switches'   AS voluntary_switches,
        t.value ->> 'involuntary_switches' AS involuntary_switches,
        t.value ->> 'waits_in'             AS waits_in

@@ -138,8 +138,8 @@ def process(at: int, pid: int = PID, *threads: ThreadReading, **changes: Any) ->
     return replace(plain, **changes)
 
 
-def thread(at: int, tid: int = PID, *, cores: float = 0.0, **changes: Any) -> ThreadReading:
-    """A thread at a second, which has kept `cores` of a core busy since the first one."""
+def thread(at: int, tid: int = PID, *, cores: float = 0.0, ready: float = 0.0, **changes: Any) -> ThreadReading:
+    """A thread at a second: since the first it kept `cores` of a core busy, and for `ready` of the time found none."""
     plain = ThreadReading(
         tid=tid,
         name="python",
@@ -148,13 +148,20 @@ def thread(at: int, tid: int = PID, *, cores: float = 0.0, **changes: Any) -> Th
         voluntary_switches=at * 10,
         involuntary_switches=at,
         waits_in=None if cores > 0.5 else "futex_wait_queue",
+        ready_ns=round(at * ready * NS_PER_S),
     )
     return replace(plain, **changes)
 
 
-def stack(*frames: tuple[str, str, int], tid: int = PID, pid: int = PID, is_running: bool = False) -> ThreadStack:
+def stack(
+    *frames: tuple[str, str, int],
+    tid: int = PID,
+    pid: int = PID,
+    name: str | None = "MainThread",
+    is_running: bool = False,
+) -> ThreadStack:
     """From the leaf to the root: (function, file, line)."""
-    return ThreadStack(pid, tid, "MainThread", [Frame(*frame) for frame in frames], False, is_running)
+    return ThreadStack(pid, tid, name, [Frame(*frame) for frame in frames], False, is_running)
 
 
 def dumped(at: int, *threads: ThreadStack) -> Sequence[StackDump]:

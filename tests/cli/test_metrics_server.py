@@ -49,6 +49,32 @@ def test_it_serves_the_newest_page_and_nothing_else(server: MetricsServer, page:
     assert asked(server.url, method="POST")[0] == 501
 
 
+def test_a_page_in_a_browser_cannot_read_along(server: MetricsServer) -> None:
+    assert status_for(server, "rebound.example:80") == b"403"
+    for host in ("localhost:9400", "127.0.0.1", "[::1]:9400", ""):
+        assert status_for(server, host) == b"200"
+
+
+def status_for(server: MetricsServer, host: str) -> bytes:
+    with connected(server) as one:
+        one.sendall(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        return one.recv(4096).split()[1]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"\0\1\2\r\n\r\n", b"GET /" + b"a" * 100_000, b"GET /metrics HTTP/9.9\r\n\r\n", b"OPTIONS * HTTP/1.1\r\n\r\n"],
+)
+def test_whatever_is_asked_the_next_one_is_served(server: MetricsServer, request_: bytes) -> None:
+    with connected(server) as odd:
+        odd.sendall(request_ + b"<script>")
+        odd.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: odd.recv(4096), b""))
+    assert b"up 1" not in answer
+    assert b"<script>" not in answer
+    assert asked(server.url)[0] == 200
+
+
 def test_a_crowd_is_turned_away_and_does_not_stay(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     idle = [connected(server) for _ in range(MOST_REQUESTS)]
     with connected(server) as one_more:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -11,18 +12,30 @@ import pytest
 
 from diag.collect.nvml import Nvml
 from diag.collect.nvml_errors import OF_WHOLE_GPU
-from diag.collect.nvml_processes import HIDDEN, sees_all_processes
+from diag.collect.nvml_processes import HIDDEN, sees_all_processes, state_of
 from diag.collect.nvml_questions import W_PER_MW
 from diag.model.live import GpuProcess, GpuReading, Xid
 from tests.collect.fake_nvml import FakeNvml
+from tests.collect.watched import as_nobody, line, running, wait_for
 
 SECOND_US = 1_000_000
-TELLABLE = [field.name for field in fields(GpuReading) if field.name not in ("parent_uuid", "mig_profile", "untold")]
+TELLABLE = [
+    field.name
+    for field in fields(GpuReading)
+    if field.name not in ("parent_uuid", "mig_profile", "xid_count", "untold")
+]
+"""`xid_count` lacks with `xids`, for its reason."""
+
+
+NO_PROCESS = 2**22 - 1
+"""Linux gives no higher number than this one (proc(5), pid_max), and hardly ever this one."""
 
 
 @pytest.fixture(autouse=True)
 def _outside_of_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the numbers in the recorded answers are those of processes, all of which live."""
     monkeypatch.setattr("diag.collect.nvml_listing.sees_all_processes", lambda: True)
+    monkeypatch.setattr("diag.collect.nvml_processes.state_of", lambda _: "alive")
 
 
 @contextmanager
@@ -65,7 +78,7 @@ def test_a_gpu_that_tells_everything() -> None:
         tensor_active_pct=34.5,
         memory_used_bytes=73_986_691_584,
         memory_total_bytes=85_520_809_984,
-        processes=(GpuProcess(4242, 73_800_000_000, "compute"), GpuProcess(4243, 100_000_000, "mps")),
+        processes=(GpuProcess(4242, 73_800_000_000, "compute", "alive"), GpuProcess(4243, 100_000_000, "mps", "alive")),
         sm_clock_hz=1_755_000_000,
         sm_clock_max_hz=1_980_000_000,
         memory_clock_hz=2_619_000_000,
@@ -85,6 +98,7 @@ def test_a_gpu_that_tells_everything() -> None:
         nvlink_tx_bytes=5_000_001 * 1024,
         ecc_corrected=3,
         ecc_uncorrected=0,
+        xid_count=0,
     )
     assert fake.samples == {}, "GPM's samples are given back"
     assert not fake.is_open
@@ -112,8 +126,9 @@ def test_a_gpu_in_mig_mode_has_its_instances_beside_it() -> None:
     assert (gpu.pcie_width, gpu.pcie_width_max) == (8, 16)
     assert (large.index, large.parent_uuid, large.mig_profile) == (0, gpu.uuid, "3g.40gb")
     assert large.memory_used_bytes == 12_144_366_592
-    assert large.processes == (GpuProcess(777, 12_000_000_000, "compute"),)
+    assert large.processes == (GpuProcess(777, 12_000_000_000, "compute", "alive"),)
     assert (large.untold["power_w"], large.untold["xids"]) == (OF_WHOLE_GPU, OF_WHOLE_GPU)
+    assert large.xid_count is None
     # A driver that does not name the profile: it is made of the sizes, and this one is a third of its GPU instance.
     assert (small.mig_profile, small.processes) == ("1c.3g.40gb", ())
     assert untold(large) == untold(small)
@@ -134,7 +149,10 @@ def test_a_desktop_gpu_tells_less() -> None:
     (gpu,) = read_twice("rtx4090")
     absent = {"sm_active_pct", "tensor_active_pct", "nvlink_rx_bytes", "nvlink_tx_bytes", "ecc_corrected"}
     assert untold(gpu) == absent | {"ecc_uncorrected"}
-    assert gpu.processes == (GpuProcess(1200, 310_000_000, "graphics"), GpuProcess(5001, 512_000_000, "compute"))
+    assert gpu.processes == (
+        GpuProcess(1200, 310_000_000, "graphics", "alive"),
+        GpuProcess(5001, 512_000_000, "compute", "alive"),
+    )
     assert (gpu.clock_reasons, gpu.pcie_generation, gpu.pcie_generation_max) == (("gpu_idle",), 1, 4)
     assert "ECC" in gpu.untold["ecc_corrected"]
     assert "dmesg" in gpu.untold["xids"]
@@ -143,7 +161,7 @@ def test_a_desktop_gpu_tells_less() -> None:
 def test_an_old_driver_has_older_functions() -> None:
     (gpu,) = read_twice("t4")
     assert gpu.clock_reasons == ("sw_power_cap",)
-    assert gpu.processes == (GpuProcess(900, 14_700_000_000, "compute"),)
+    assert gpu.processes == (GpuProcess(900, 14_700_000_000, "compute", "alive"),)
     assert gpu.memory_used_bytes == 14_843_721_216
     # 2048 and 512 KB/s, asked during 20 ms each.
     assert (gpu.pcie_rx_bytes_per_s, gpu.pcie_tx_bytes_per_s) == (2048 * 1024, 512 * 1024)
@@ -168,6 +186,7 @@ def test_xids_are_seen_once_at_the_gpu_that_had_them() -> None:
         assert first.xids == (Xid(63, 7),)
         assert second.xids == (Xid(31, 7), Xid(43, 7))
         assert [gpu.xids for gpu in nvml.read(8)] == [(), ()]
+        assert [gpu.xid_count for gpu in nvml.read(9)] == [1, 2]
     assert fake.watched == set()
 
 
@@ -184,7 +203,24 @@ def test_without_the_numbers_of_the_machine_no_process_is_no_answer(monkeypatch:
     with Nvml(fake) as nvml:
         hidden, seen = nvml.read(1)
     assert (hidden.processes, hidden.untold["processes"]) == (None, HIDDEN)
-    assert seen.processes == (GpuProcess(31337, 31_000_000_000, "compute"),)
+    assert seen.processes == (GpuProcess(31337, 31_000_000_000, "compute", None),), "whose number that is nobody knows"
+
+
+def test_who_ended_and_who_lives_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("diag.collect.nvml_processes.state_of", state_of)
+    program = "import os\nprint(flush=True)\npid = os.fork()\nif not pid: os._exit(0)\nprint(pid, flush=True)\ninput()"
+    with running(program) as process, reading("v100") as (fake, nvml):
+        zombie = int(line(process))
+        wait_for(lambda: state_of(zombie) == "zombie")
+        held = [[process.pid, 1], [zombie, 2], [NO_PROCESS, 3]]
+        fake.gpus[0]["nvmlDeviceGetComputeRunningProcesses_v3"] = held
+        told = {each.pid: each.state for each in nvml.read(1)[0].processes or ()}
+    assert told == {process.pid: "alive", zombie: "zombie", NO_PROCESS: "gone"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root, to become another user")
+def test_the_process_of_another_user_is_no_dead_one() -> None:
+    assert as_nobody(lambda: state_of(os.getppid())) == "alive"
 
 
 def test_the_namespace_of_this_process_is_told(tmp_path: Path) -> None:
@@ -196,4 +232,4 @@ def test_the_namespace_of_this_process_is_told(tmp_path: Path) -> None:
 def test_memory_of_a_process_may_be_unknown() -> None:
     with reading("v100") as (fake, nvml):
         fake.gpus[0]["nvmlDeviceGetComputeRunningProcesses_v3"] = [[9, None]]
-        assert nvml.read(1)[0].processes == (GpuProcess(9, None, "compute"),)
+        assert nvml.read(1)[0].processes == (GpuProcess(9, None, "compute", "alive"),)

@@ -202,6 +202,7 @@ def test_of_too_many_threads_those_that_run_are_read() -> None:
         tree = ProcessTree(process.pid, max_threads=5)
         (before,) = tree.read()
         assert 5 <= len(before.threads) <= 6
+        assert before.n_threads == 41, "all of them"
         assert before.untold["threads"].startswith("Of too many threads only the 5 that ran most")
         tell(process)
         worker = max(int(tid) for tid in os.listdir(f"/proc/{process.pid}/task"))

@@ -125,7 +125,6 @@ def test_it_ends_when_asked() -> None:
     machine = Machine(orders=[(int(1.5 * S), Quit())])
     ending = machine.watch(plan(duration_ns=None))
     assert not ending.is_over
-    assert ending.watched_ns == int(1.5 * S)
     assert machine.instants_s == [0, 1]
 
 

@@ -68,6 +68,7 @@ def gpu(at_s: int = 0, *, index: int = 0, **changes: object) -> GpuReading:
         ecc_corrected=4,
         ecc_uncorrected=1,
         xids=(Xid(79, EPOCH_NS),) if at_s == 1 else (),
+        xid_count=int(at_s >= 1),
     )
     return replace(reading, **changes)  # type: ignore[arg-type]
 
@@ -86,6 +87,7 @@ def process(at_s: int, pid: int = 100, parent: int = 1, name: str = "python", **
         written_bytes=0,
         minor_faults=at_s * 10,
         major_faults=at_s,
+        n_threads=2,
         threads=[
             ThreadReading(pid, name, "R", at_s * S, at_s * 5, at_s * 7),
             ThreadReading(pid + 1, "loader", "S", at_s * S // 2, at_s * 2, 0, "futex_wait_queue"),

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from diag.model.live_run import LiveRun
-from diag.render.live_prometheus import GPU, MOST_PROCESSES, PROCESS, VIEW, render_live_prometheus
+from diag.render.live_prometheus import GPU, MOST_PROCESSES, PROCESS, RECORD, VIEW, render_live_prometheus
+from diag.render.live_untold import RecordRow
 from diag.render.live_view import view_of
 from tests.render.live_moments import EPOCH_NS, GB, HOSTILE, S, answers, gpu, hostile_run, process, run, snapshot
 
@@ -19,19 +20,52 @@ LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|(?=
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
+UNITS = {"seconds", "bytes", "celsius", "watts", "hertz", "ratio"}
+ABBREVIATED = {
+    "s",
+    "ms",
+    "us",
+    "ns",
+    "sec",
+    "b",
+    "kb",
+    "mb",
+    "gb",
+    "h",
+    "m",
+    "d",
+    "pct",
+    "percent",
+    "mhz",
+    "hz",
+    "w",
+    "c",
+}
+RESERVED = ("_count", "_sum", "_bucket", "_info", "_created")
+
+
 def parsed(page: str) -> Samples:
-    """Samples by name and labels, by the grammar of Prometheus, "Exposition formats", text-based format."""
+    """Samples by name and labels, by the grammar of Prometheus, "Exposition formats", text-based format.
+
+    Names and helps are held to what `promtool check metrics` complains of, too.
+    """
     assert page.endswith("\n")
     kinds: dict[str, str] = {}
+    helped: list[str] = []
     samples: Samples = {}
     for line in page.removesuffix("\n").split("\n"):
         if line.startswith("# HELP "):
-            assert line.split(" ", 3)[3]
+            _, _, name, said = line.split(" ", 3)
+            assert said
+            assert name not in helped
+            helped.append(name)
         elif line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
             assert kind in ("gauge", "counter")
             assert name not in kinds, "a family stands in one piece"
+            assert helped[-1] == name, "its help comes first"
             kinds[name] = kind
+            lint(name)
         else:
             name, labels, value = sample(line)
             assert list(kinds)[-1] == name
@@ -40,6 +74,19 @@ def parsed(page: str) -> Samples:
             assert key not in samples
             samples[key] = float(value)
     return samples
+
+
+def lint(name: str) -> None:
+    """Prometheus, "Metric and label naming", and the rules of promtool."""
+    words = name.split("_")
+    assert name == name.lower()
+    assert ":" not in name
+    assert not ABBREVIATED & set(words), "a unit is written out, and is a base unit"
+    assert not {"gauge", "counter"} & set(words)
+    assert not name.endswith(RESERVED)
+    units = [at for at, word in enumerate(words) if word in UNITS]
+    after = words[units[0] + 1 :] if units else []
+    assert after in ([], ["total"], ["per", "second"]), "the unit comes last"
 
 
 def sample(line: str) -> tuple[str, Mapping[str, str], str]:
@@ -59,8 +106,8 @@ def sample(line: str) -> tuple[str, Mapping[str, str], str]:
     return name, labels, rest.removeprefix(" ")
 
 
-def page_of(run: LiveRun) -> Samples:
-    return parsed(render_live_prometheus(view_of(run, answers())))
+def page_of(run: LiveRun, record: RecordRow | None = None) -> Samples:
+    return parsed(render_live_prometheus(view_of(run, answers(), record)))
 
 
 def test_units_are_base_units() -> None:
@@ -71,10 +118,23 @@ def test_units_are_base_units() -> None:
     assert values["diag_gpu_sm_clock_hertz"] == 1.98e9
     assert values["diag_gpu_nvlink_receive_bytes_total"] == 8 * GB
     assert values["diag_gpu_last_xid"] == 79
+    assert values["diag_gpu_xid_errors_total"] == 1
     assert values["diag_process_cpu_seconds_total"] == 3.0
     assert values["diag_process_cores"] == 1.5
     assert values["diag_watch_time_seconds"] == EPOCH_NS / S + 2
     assert values["diag_host_cores"] == 2
+
+
+def test_a_gpu_without_errors_counts_none_so_that_the_first_one_is_a_rise() -> None:
+    page = page_of(LiveRun(100, [snapshot(0, [gpu(xid_count=0)])]))
+    assert [value for (name, _), value in page.items() if name == "diag_gpu_xid_errors_total"] == [0]
+
+
+def test_a_record_says_how_full_it_is() -> None:
+    page = page_of(run(), RecordRow("night.diag", 4 * GB, is_full=True))
+    assert page["diag_watch_record_bytes", frozenset()] == 4 * GB
+    assert page["diag_watch_record_full", frozenset()] == 1
+    assert not [name for name, _ in page_of(run()) if "record" in name]
 
 
 def test_labels_say_which() -> None:
@@ -118,5 +178,5 @@ def test_a_crowd_of_processes_is_bounded() -> None:
 
 def test_every_metric_has_its_line_in_the_documentation() -> None:
     said = (Path(__file__).parents[2] / "docs" / "live" / "watch.md").read_text("utf-8")
-    names = [*(each.name for each in VIEW), *(each.name for each in GPU), *(each.name for each in PROCESS)]
+    names = [each.name for family in (VIEW, RECORD, GPU, PROCESS) for each in family]
     assert [name for name in (*names, "diag_gpu_clock_reason", "diag_finding") if f"`{name}`" not in said] == []

@@ -34,7 +34,7 @@ CASES = {
 
 def test_it_names_thread_and_line(ask: Ask) -> None:
     finding = only_finding(ask("live.waits_for_host", starved()))
-    assert finding.title == "GPU 0 waits for the host: thread python keeps a core busy in augment (train.py:42)"
+    assert finding.title == "GPU 0 waits for the host: thread MainThread keeps a core busy in augment (train.py:42)"
     assert finding.share == pytest.approx(0.6)
     assert finding.recoverable_ns == 12_000_000_000
     assert (finding.confidence, finding.subject.process) == ("high", PID)
@@ -51,6 +51,13 @@ def test_a_host_that_waits_itself_is_told_apart(ask: Ask) -> None:
     finding = only_finding(ask("live.waits_for_host", starved(cores=0.01)))
     assert finding.title == "GPU 0 waits for the host, which waits itself in augment (train.py:42)"
     assert "futex_wait_queue" in finding.claim
+
+
+def test_a_host_that_is_stopped_waits_for_nothing(ask: Ask) -> None:
+    stopped = watched(lambda _: device(resident_pct=0.0), lambda at: [process(at, PID, thread(at), state="T")])
+    finding = only_finding(ask("live.waits_for_host", stopped))
+    assert finding.title == "GPU 0 waits for the host, which is stopped"
+    assert "SIGSTOP" in finding.claim
 
 
 @pytest.mark.parametrize(("resident", "kind"), [(90.0, Finding), (91.0, Clear)])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
+
+import pytest
 
 from diag.model.live import GpuProcess, ProcessReading
-from diag.rules.finding import Clear
+from diag.rules.finding import CannotTell, Clear
 from tests.builders.live import GIB, PID, Watched, device, process, untold_device, watched
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
 CHILD = 101
+State = Literal["alive", "zombie", "gone"] | None
 
 
 def held_by_child() -> list[GpuProcess]:
@@ -46,7 +50,33 @@ def test_a_process_on_its_way_out_is_none(ask: Ask) -> None:
     assert isinstance(answer, Clear)
 
 
-def test_who_was_never_watched_is_not_judged(ask: Ask) -> None:
-    strangers = watched(lambda _: device(processes=[GpuProcess(4711, 2 * GIB, "compute")]))
-    (answer,) = ask("live.orphan_memory", strangers)
+def listed(*states: State) -> Watched:
+    """A process that was never watched, and what the machine says of it, second by second; the last for good."""
+    return watched(
+        lambda at: device(processes=[GpuProcess(4711, 2 * GIB, "compute", states[min(at, len(states) - 1)])])
+    )
+
+
+@pytest.mark.parametrize("state", ["gone", "zombie"])
+def test_who_ended_before_anybody_watched_is_found(ask: Ask, state: State) -> None:
+    finding = only_finding(ask("live.orphan_memory", listed(state)))
+    assert finding.title == "GPU 0 holds 2.1 GB for 1 process that ended"
+    assert "4711, which had ended 20.0 s before the last look, or earlier" in finding.claim
+    assert figures(finding) == {"held for 4711": 2 * GIB, "4711 ended": 20_000_000_000}
+
+
+def test_it_must_last(ask: Ask) -> None:
+    ends_late = listed(*["alive"] * 20, "zombie")  # type: ignore[arg-type]
+    (answer,) = ask("live.orphan_memory", ends_late)
     assert isinstance(answer, Clear)
+    finding = only_finding(ask("live.orphan_memory", listed("alive", "alive", "zombie", "gone")))
+    assert figures(finding)["4711 ended"] == 18_000_000_000
+
+
+def test_strangers_that_live_are_fine_and_those_that_nobody_sees_cannot_be_told(ask: Ask) -> None:
+    (answer,) = ask("live.orphan_memory", listed("alive"))
+    assert isinstance(answer, Clear)
+    (answer,) = ask("live.orphan_memory", listed(None))
+    assert isinstance(answer, CannotTell)
+    assert "pid 4711" in answer.because
+    assert "container" in answer.because

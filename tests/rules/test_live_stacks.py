@@ -14,13 +14,17 @@ from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 MAIN = ("main", "/app/run.py", 80)
 
 
-def spinning(cores: float = 0.99, *, lines: Sequence[int] = (7,), functions: Sequence[str] = ("poll",)) -> Watched:
+def spinning(
+    cores: float = 0.99, *, ready: float = 0.0, lines: Sequence[int] = (7,), functions: Sequence[str] = ("poll",)
+) -> Watched:
+    """A thread that keeps some of a core busy, and is ready without one for some more of the time."""
+
     def stacks(at: int) -> Sequence[StackDump]:
         number = at // 5
         leaf = (functions[number % len(functions)], "/app/run.py", lines[number % len(lines)])
         return dumped(at, stack(leaf, MAIN, is_running=True))
 
-    return watched(processes=lambda at: [process(at, PID, thread(at, cores=cores))], stacks=stacks)
+    return watched(processes=lambda at: [process(at, PID, thread(at, cores=cores, ready=ready))], stacks=stacks)
 
 
 def locked(
@@ -34,7 +38,9 @@ def locked(
         processes=lambda at: [
             process(at, PID, thread(at, waits_in=waits_in), thread(at, 102, name="holder", cores=worker))
         ],
-        stacks=lambda at: dumped(at, stack(leaf, MAIN), stack(("work", "/app/run.py", at), tid=102, is_running=True)),
+        stacks=lambda at: dumped(
+            at, stack(leaf, MAIN), stack(("work", "/app/run.py", at), tid=102, name=None, is_running=True)
+        ),
     )
 
 
@@ -54,7 +60,7 @@ CASES = {
 
 def test_a_busy_loop_over_several_lines_is_one_place(ask: Ask) -> None:
     finding = only_finding(ask("live.hot_line", spinning(lines=(7, 8, 7, 9, 7))))
-    assert finding.title == "Thread python spends a core in poll (run.py:7)"
+    assert finding.title == "Thread MainThread spends a core in poll (run.py:7)"
     told = figures(finding)
     assert (told["dumps in its function"], told["dumps in its line"], told["dumps"]) == (5, 3, 5)
 
@@ -62,6 +68,12 @@ def test_a_busy_loop_over_several_lines_is_one_place(ask: Ask) -> None:
 def test_a_thread_that_sleeps_in_one_line_spends_nothing(ask: Ask) -> None:
     (answer,) = ask("live.hot_line", spinning(cores=0.3))
     assert isinstance(answer, Clear)
+
+
+def test_on_a_full_machine_a_hot_thread_gets_less_than_a_core(ask: Ask) -> None:
+    finding = only_finding(ask("live.hot_line", spinning(cores=0.4, ready=0.55)))
+    assert "keeps 0.40 cores busy, was ready without a core for another 55.0 % of the time" in finding.claim
+    assert figures(finding)["ready without a core"] == pytest.approx(0.55)
 
 
 def test_one_dump_does_not_show_that_a_thread_stays(ask: Ask) -> None:
@@ -96,6 +108,8 @@ def test_where_nothing_moves_it_is_a_deadlock(ask: Ask) -> None:
         (("get", "/usr/lib/python3.12/queue.py", 171), False),
         (("_worker", "/usr/lib/python3.12/concurrent/futures/thread.py", 89), False),
         (("poll", "/usr/lib/python3.12/multiprocessing/popen_fork.py", 27), False),
+        (("acquire", "/usr/lib/python3.12/logging/__init__.py", 1000), True),
+        (("acquire", "<frozen importlib._bootstrap>", 304), True),
     ],
 )
 def test_waiting_for_work_is_no_lock(ask: Ask, leaf: tuple[str, str, int], is_lock: bool) -> None:
@@ -103,10 +117,27 @@ def test_waiting_for_work_is_no_lock(ask: Ask, leaf: tuple[str, str, int], is_lo
     assert isinstance(answers[0], Clear) is not is_lock
 
 
-@pytest.mark.parametrize(("waits_in", "is_lock"), [("do_nanosleep", False), ("futex_do_wait", True), (None, True)])
-def test_sleeping_elsewhere_in_the_kernel_is_no_lock(ask: Ask, waits_in: str | None, is_lock: bool) -> None:
+@pytest.mark.parametrize(("waits_in", "is_lock"), [("do_nanosleep", False), ("futex_do_wait", True)])
+def test_sleeping_elsewhere_in_the_kernel_is_no_lock(ask: Ask, waits_in: str, is_lock: bool) -> None:
     answers = ask("live.blocked", locked(waits_in=waits_in))
     assert isinstance(answers[0], Clear) is not is_lock
+
+
+def test_where_the_kernel_does_not_tell_it_may_be_something_else(ask: Ask) -> None:
+    finding = only_finding(ask("live.blocked", locked(worker=0.0, waits_in=None)))
+    assert finding.title == "1 thread of python waits in take (run.py:30)"
+    assert (finding.severity, finding.confidence) == ("warning", "low")
+    assert "whether for a lock is not known" in finding.claim
+
+
+BARRIER = ("barrier", "/env/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", 5356)
+
+
+def test_a_library_that_waits_inside_itself_may_wait_for_another_rank(ask: Ask) -> None:
+    (answer,) = ask("live.blocked", locked(BARRIER))
+    assert isinstance(answer, CannotTell)
+    assert "MainThread (100) of python (pid 100) stands in barrier (distributed_c10d.py:5356)" in answer.because
+    assert "lock" in answer.because
 
 
 def test_two_hot_threads_are_two_findings(ask: Ask) -> None:

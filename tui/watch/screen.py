@@ -15,6 +15,8 @@ from diag.tui.watch.terminal import Terminal
 
 
 class Screen:
+    has_terminal = True
+
     def __init__(self, terminal: Terminal, marks: Marks, codes: Mapping[Style, str]) -> None:
         self._terminal, self._marks, self._codes = terminal, marks, codes
         self._state = ViewState()

@@ -1,0 +1,68 @@
+"""Pictures of the live view, which the documentation shows.
+
+One that is meant to change is written anew with DIAG_WRITE_PICTURES=1; look at it before it is committed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from diag.render.live_frame import ViewState, frame
+from diag.render.live_marks import BLOCKS, TRUE_COLORED, Look, ansi
+from diag.render.live_view import LiveView, view_of
+from diag.rules import thresholds
+from diag.rules.live import judge
+
+pytest.importorskip("pynvml", reason="needs nvidia-ml-py, whose answers are played")
+
+from tests.render.live_job import job  # after the skip
+
+PICTURES = Path(__file__).parents[2] / "docs" / "images" / "live"
+
+
+@pytest.fixture(autouse=True)
+def _greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch) -> LiveView:
+    run = job(monkeypatch)
+    return view_of(run, judge(run, thresholds.load()))
+
+
+def drawn(view: LiveView, width: int, height: int) -> str:
+    lines = frame(view, ViewState(), Look(width, BLOCKS), height)
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    for line in lines:
+        console.print(Text.from_ansi(ansi(line, TRUE_COLORED)), no_wrap=True, overflow="crop", highlight=False)
+    return console.export_svg(title="diag watch 3999", unique_id=f"watch-{width}x{height}")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
+def test_a_job_of_eight_ranks(view: LiveView, width: int, height: int) -> None:
+    picture = PICTURES / f"watch-{width}x{height}.svg"
+    picture_now = drawn(view, width, height)
+    if os.environ.get("DIAG_WRITE_PICTURES"):
+        picture.write_text(picture_now, encoding="utf-8")
+    assert picture.exists(), f"there is no picture {picture.name}: write it with DIAG_WRITE_PICTURES=1"
+    assert picture_now == picture.read_text(encoding="utf-8"), f"{picture.name} is drawn otherwise now"
+
+
+def test_what_the_job_waits_for_is_in_the_smallest_picture(view: LiveView) -> None:
+    said = "\n".join(ansi(line, {}) for line in frame(view, ViewState(), Look(80, BLOCKS), 24))
+    assert "GPU 0 looks busy and does little: it waits in a collective (+6 more)" in said
+    assert "GPU 3 waits for the host" in said
+    assert "in augment (augment.py:41)" in said
