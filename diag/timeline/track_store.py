@@ -124,22 +124,24 @@ class Tracks:
 
     def columns(self, track: Track, edges_ns: Times) -> Columns:
         """The track between these borders: from its bins where they are fine enough, else from its slices."""
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         if bins is not None and bins.suffice_for(edges_ns):
             return bins.columns(edges_ns)
         return self.slices(track, int(edges_ns[0]), int(edges_ns[-1])).columns(edges_ns)
 
     def sums_up(self, track: Track, edges_ns: Times) -> bool:
         """Whether `columns` takes its bins for these borders, and reads no slice."""
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         return bins is not None and bins.suffice_for(edges_ns)
 
     def slices(self, track: Track, start_ns: int, end_ns: int) -> Slices:
         """At least the slices that touch `[start_ns, end_ns)`; few others where the track is long."""
         if (made := self._made.get(track.id)) and made.slices is not None:
             return made.slices
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         around = bins.slices_within(start_ns, end_ns) if bins is not None else slice(0, track.count)
+        if end_ns > track.end_ns:  # a slice of no length may begin there, which is in no bin
+            around = slice(around.start, track.count)
         return self._slices(track, around)
 
     def all_slices(self, track: Track) -> Slices:
@@ -158,7 +160,8 @@ class Tracks:
         )
         return Slices(start_ns, start_ns + duration_ns, name_id, activity, row_id)
 
-    def _bins_of(self, track: Track) -> Bins | None:
+    def bins(self, track: Track) -> Bins | None:
+        """None where the track is short."""
         if track.id in self._made:
             return self._made[track.id].bins
         if track.id not in self._bins:
