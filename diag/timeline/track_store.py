@@ -109,12 +109,11 @@ class Tracks:
     @cached_property
     def all(self) -> list[Track]:
         """Of all sources in their order: streams by device, then threads, then counters."""
-        stored = [Track(**dict(row)) for row in self._case.rows(_TRACKS)]
-        without = {source.id for source in self._case.sources} - {track.source for track in stored}
-        made = (made for source_id in sorted(without) for made in made_tracks(self._case, source_id))
+        if stored := [Track(**dict(row)) for row in self._case.rows(_TRACKS)]:
+            return stored
+        made = (made for source in self._case.sources for made in made_tracks(self._case, source.id))
         self._made = {-number: each for number, each in enumerate(made, 1)}
-        anew = [replace(each.track, id=track_id) for track_id, each in self._made.items()]
-        return sorted([*stored, *anew], key=lambda track: track.source)
+        return [replace(each.track, id=track_id) for track_id, each in self._made.items()]
 
     def span(self, source_id: int) -> tuple[int, int]:
         """First and last time of all slices of a source; of the samples where it has nothing else."""
@@ -203,6 +202,6 @@ class Tracks:
 _RENAMED = {"source": "source_id", "process": "process_id", "thread": "thread_id", "series": "series_id"}
 _COLUMN_OF = {field.name: _RENAMED.get(field.name, field.name) for field in fields(Track)}
 _SELECTED = ", ".join(f"{column} AS {name}" for name, column in _COLUMN_OF.items())
-_TRACKS = f"SELECT {_SELECTED} FROM track ORDER BY id"
+_TRACKS = f"SELECT {_SELECTED} FROM track ORDER BY source_id, id"
 _HAS_BINS = "SELECT 1 FROM track_block WHERE track_id = ? AND part = 'bins' LIMIT 1"
 _BLOCK = "SELECT dtype, data FROM track_block WHERE track_id = ? AND part = ? AND column_name = ? AND block = ?"
