@@ -233,11 +233,13 @@ class Samples:
 def equal_parts(start_ns: int, end_ns: int, count: int) -> Times:
     """Borders of `count` equal parts of `[start_ns, end_ns)`, rounded to whole nanoseconds: what `columns` takes.
 
-    In integers: a float64 holds neither times since 1970 nor distances of years, and the last border must be the end.
+    Times since 1970 are beyond the integers that a float64 holds: only distances are divided. Those of years are, too,
+    so that the last border is set: what lies there must not be lost.
     """
-    whole_ns, rest_ns = divmod(end_ns - start_ns, count)
-    number = np.arange(count + 1, dtype=np.int64)
-    return np.asarray(start_ns + number * whole_ns + (2 * number * rest_ns + count) // (2 * count))
+    parts = np.arange(count + 1, dtype=np.float64) * ((end_ns - start_ns) / count)
+    edges_ns = start_ns + np.rint(parts).astype(np.int64)
+    edges_ns[-1] = end_ns
+    return np.asarray(edges_ns)
 
 
 def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
