@@ -5,7 +5,6 @@ A report does not keep it. The rows behind its evidence have times, and the SQL 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from diag.errors import UsageError
 from diag.rules.finding import Finding
 from diag.store.case import Case
-from diag.store.reading import first_rows
+from diag.store.reading import TimeIsOver, first_rows
 
 LONGEST_QUERY_S = 5.0
 """The SQL lies in the case, which may have been edited."""
@@ -41,7 +40,7 @@ def evidence_spans(case: Case, finding: Finding, most: int) -> EvidenceSpans | N
 
 
 def _longest(case: Case, sql: str, most: int) -> Sequence[tuple[int, int]]:
-    with suppress(sqlite3.OperationalError, UsageError):  # its time is over, or it has no such columns
+    with suppress(TimeIsOver, UsageError):  # the latter where it has no such columns
         rows = first_rows(case.db, _LONGEST.format(sql=sql.strip().rstrip(";")), most, LONGEST_QUERY_S).rows
         return [(start_ns, end_ns) for start_ns, end_ns in rows]
     return ()

@@ -16,8 +16,9 @@ from diag.timeline.ranges import KINDS, OPEN_NS, load_ranges
 
 BATCH = 1 << 14
 
-INTERNAL = frozenset({"column_block", "live_snapshot", "report", "finding", "evidence"})
-"""Left out of an export of all tables: arrays, what views open, and what a case keeps of earlier looks (`findings`)."""
+INTERNAL = frozenset({"column_block", "track", "track_block", "live_snapshot", "report", "finding", "evidence"})
+"""Left out of an export of all tables: arrays, which repeat other tables, what views open, and what a case keeps of
+earlier looks (`findings`)."""
 
 
 def tables_with_rows(case: Case) -> list[str]:

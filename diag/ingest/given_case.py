@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from diag.errors import InputError
+from diag.ingest.given_tracks import WRONG_ROWS, tracks_fit
 from diag.ingest.input_file import LATEST_NS, LONGEST_NS
 from diag.store.case import IMPORT_AGAIN, Case
 from diag.timeline.ranges import COLUMNS, KINDS, OPEN_NS, load_columns
@@ -31,6 +32,7 @@ _REFERENCES = {
     "category_id": "name",
     "launch_id": "launch",
     "metric_id": "metric",
+    "series_id": "counter_series",
 }
 _NEVER_NEGATIVE = ("bytes", "count", "input_bytes", "output_bytes")
 _SOURCE = f"""
@@ -50,6 +52,8 @@ def check_rows(case: Case, path: Path) -> None:
     for source in case.sources:
         if not _columns_fit(case, source.id):
             raise _edited(path, "column_block")
+    if not _tracks_fit(case):
+        raise _edited(path, "track_block")
 
 
 _COLUMNS = """
@@ -63,6 +67,8 @@ def _wrong(table: str, columns: list[str]) -> Iterator[str]:
         yield _SOURCE
     if table == "live_snapshot":
         yield "NOT json_valid(body)"
+    if table == "track":
+        yield WRONG_ROWS
     for column in columns:
         if target := _REFERENCES.get(column):
             yield f"{column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {target})"  # NULL is not in an empty table
@@ -70,7 +76,7 @@ def _wrong(table: str, columns: list[str]) -> Iterator[str]:
             yield f"{column} NOT BETWEEN {-LATEST_NS} AND {LATEST_NS}"
         elif column in _NEVER_NEGATIVE:
             yield f"{column} < 0"
-    if {"start_ns", "end_ns"} <= set(columns):
+    if {"start_ns", "end_ns"} <= set(columns) and table != "track":
         yield f"end_ns NOT BETWEEN start_ns AND start_ns + {LONGEST_NS}"
 
 
@@ -92,6 +98,13 @@ def _columns_fit(case: Case, source_id: int) -> bool:
         & np.isin(columns["name_id"], list(case.names))
     )
     return bool(is_sound.all())
+
+
+def _tracks_fit(case: Case) -> bool:
+    try:
+        return tracks_fit(case)
+    except InputError:  # columns of a track are not of one length
+        return False
 
 
 def _edited(path: Path, table: str) -> InputError:

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from diag.errors import UsageError
-from diag.store.sqlite_errors import SIGNAL_CHECK_STEPS, let_signals_in
+from diag.store.sqlite_errors import IS_STOPPED, SIGNAL_CHECK_STEPS, is_interrupt, let_signals_in
 
 _PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
-
 
 LONGEST_TEXT = 10_000
 """Characters of a value that `first_rows` keeps; a case may hold texts of any length."""
 
 BLOB_HEAD_BYTES = 32
+
+
+class TimeIsOver(sqlite3.OperationalError):
+    """A statement took longer than it may. `is_interrupt` holds of it, as of those that a signal ends."""
+
+    sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Rows:
 def first_rows(db: sqlite3.Connection, sql: str, most: int, seconds: float | None = None) -> Rows:
     """At most `most` rows of one SELECT, which may run for so many seconds.
 
-    Raises UsageError when it is no SELECT, and sqlite3.OperationalError (`is_interrupt`) when its time is over.
+    Raises UsageError when it is no SELECT, TimeIsOver, and sqlite3.OperationalError when a signal interrupts it.
     """
     with only_reading(db), _limited(db, seconds):
         try:
@@ -109,9 +114,14 @@ def _limited(db: sqlite3.Connection, seconds: float | None) -> Iterator[None]:
         yield
         return
     end_s = time.monotonic() + seconds
-    db.set_progress_handler(lambda: time.monotonic() > end_s, SIGNAL_CHECK_STEPS)
+    is_stopped = IS_STOPPED.get()
+    db.set_progress_handler(lambda: is_stopped() or time.monotonic() > end_s, SIGNAL_CHECK_STEPS)
     try:
         yield
+    except sqlite3.OperationalError as error:
+        if is_interrupt(error) and not is_stopped() and time.monotonic() > end_s:
+            raise TimeIsOver(f"It took longer than {seconds:g} s.") from error
+        raise
     finally:
         let_signals_in(db)
 

@@ -187,7 +187,7 @@ class Bins:
         return column_ns * BIN_COUNT >= BINS_PER_COLUMN * (self.end_ns - self.start_ns)
 
     def slices_within(self, start_ns: int, end_ns: int) -> slice:
-        """Where the slices stand that may touch `[start_ns, end_ns)`."""
+        """Where those that may touch `[start_ns, end_ns)` stand, but slices of no length where the last bin ends."""
         edges_ns = self._edges_ns
         first = min(max(int(np.searchsorted(edges_ns, start_ns, side="right")) - 1, 0), BIN_COUNT - 1)
         stop = min(int(np.searchsorted(edges_ns, end_ns, side="left")), BIN_COUNT)
@@ -231,12 +231,15 @@ class Samples:
 
 
 def equal_parts(start_ns: int, end_ns: int, count: int) -> Times:
-    """Borders of `count` equal parts of `[start_ns, end_ns)`, in whole nanoseconds: what `columns` takes.
+    """Borders of `count` equal parts of `[start_ns, end_ns)`, rounded to whole nanoseconds: what `columns` takes.
 
-    Times since 1970 are beyond the integers that a float64 holds: only distances are divided.
+    Times since 1970 are beyond the integers that a float64 holds: only distances are divided. Those of years are, too,
+    so that the last border is set: what lies there must not be lost.
     """
     parts = np.arange(count + 1, dtype=np.float64) * ((end_ns - start_ns) / count)
-    return np.asarray(start_ns + np.rint(parts).astype(np.int64))
+    edges_ns = start_ns + np.rint(parts).astype(np.int64)
+    edges_ns[-1] = end_ns
+    return np.asarray(edges_ns)
 
 
 def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:

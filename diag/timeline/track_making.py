@@ -12,8 +12,9 @@ from diag.store.case import Case
 from diag.store.columns import Arrays
 from diag.timeline import nesting
 from diag.timeline.device import COMMUNICATION_KERNEL
+from diag.timeline.intervals import Integers, Times
 from diag.timeline.naming import where_named
-from diag.timeline.ranges import KINDS, OPEN_NS, load_columns
+from diag.timeline.ranges import COLUMNS, KINDS, OPEN_NS, load_columns
 from diag.timeline.track import ACTIVITIES, Bins, Samples, Slices, Track, TrackKind
 
 DEEPEST = 15
@@ -63,7 +64,7 @@ def _made(source_id: int, kind: TrackKind, slices: Slices, **place: int | None) 
     return Made(track, slices)
 
 
-def _slices(columns: Mapping[str, NDArray[np.int64]], order: NDArray[np.int64], activity: NDArray[np.int8]) -> Slices:
+def _slices(columns: Mapping[str, Integers], order: NDArray[np.int64], activity: NDArray[np.int8]) -> Slices:
     names, rows = columns["name_id"][order].astype(np.int32), columns["id"][order]
     return Slices(columns["start_ns"][order], columns["end_ns"][order], names, activity, rows)
 
@@ -127,21 +128,29 @@ def _call_tracks(case: Case, source_id: int, kind: TrackKind, sql: str, activity
 def _range_tracks(case: Case, source_id: int) -> Iterator[Made]:
     columns = _ranges(case, source_id)
     kinds = columns["kind"]
-    is_open = columns["end_ns"] == OPEN_NS
-    columns["end_ns"] = np.where(is_open, np.max(columns["end_ns"], initial=0, where=~is_open), columns["end_ns"])
-    columns["end_ns"] = np.maximum(columns["end_ns"], columns["start_ns"])
+    columns["end_ns"] = _closed(case, source_id, columns["start_ns"], columns["end_ns"])
     order = nesting.nesting_order(columns["thread_id"], columns["start_ns"], columns["end_ns"])
     for thread_first, thread_stop in nesting.runs_of_equal(columns["thread_id"][order]):
         mine = order[thread_first:thread_stop]
         thread = int(columns["thread_id"][mine[0]])
         beside = {"start_end": kinds[mine] == KINDS.index("process"), "marks": kinds[mine] == KINDS.index("mark")}
         nested = mine[~(beside["start_end"] | beside["marks"])]
-        depth = np.minimum(_depths(nesting.parents(columns["start_ns"][nested], columns["end_ns"][nested])), DEEPEST)
+        depth = _depths(nesting.parents(columns["start_ns"][nested], columns["end_ns"][nested]))
         for level in range(int(depth.max(initial=-1)) + 1):
             yield _of_ranges(source_id, "ranges", columns, nested[depth == level], thread, level)
         for kind in ("start_end", "marks"):
             if beside[kind].any():
                 yield _of_ranges(source_id, kind, columns, mine[beside[kind]], thread)
+
+
+def _closed(case: Case, source_id: int, starts_ns: Times, ends_ns: Times) -> Times:
+    """The ends; of ranges that were still open the last one of all that the source recorded."""
+    is_open = ends_ns == OPEN_NS
+    if not is_open.any():
+        return ends_ns
+    last_ns = int(np.where(is_open, starts_ns, ends_ns).max())
+    others_ns = case.value(_LAST_END, {"source": source_id})
+    return np.where(is_open, last_ns if others_ns is None else max(last_ns, others_ns), ends_ns)
 
 
 def _of_ranges(
@@ -152,10 +161,10 @@ def _of_ranges(
 
 
 def _depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many ranges enclose each, given its parent or -1."""
+    """How many ranges enclose each, given its parent or -1; `DEEPEST` of those that more enclose."""
     depth = np.zeros(len(parent), np.int64)
     inside, above = np.flatnonzero(parent >= 0), parent[parent >= 0]
-    while len(inside):
+    for _ in range(DEEPEST):  # not until none is left: a file may nest them by the million
         depth[inside] += 1
         further = parent[above] >= 0
         inside, above = inside[further], parent[above[further]]
@@ -163,9 +172,9 @@ def _depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _ranges(case: Case, source_id: int) -> Arrays:
-    columns = {name: column.astype(np.int64) for name, column in load_columns(case, source_id).items()}
+    columns = load_columns(case, source_id)
     if len(columns["start_ns"]):
-        return columns | {"id": np.full(len(columns["start_ns"]), -1, np.int64)}
+        return columns | {"id": np.broadcast_to(np.int64(-1), len(columns["start_ns"]))}
     return case.arrays(_RANGES.format(source_id=source_id), _RANGE_COLUMNS)
 
 
@@ -220,13 +229,19 @@ _OPS = """
 _CALL_COLUMNS = {"id": "i8", "thread_id": "i8", "start_ns": "i8", "end_ns": "i8", "name_id": "i8"}
 _CALLS = "SELECT id, thread_id, start_ns, end_ns, name_id FROM api_call WHERE source_id = {source_id:d}"
 _OS_CALLS = "SELECT id, thread_id, start_ns, end_ns, name_id FROM os_call WHERE source_id = {source_id:d}"
-_RANGE_COLUMNS = _CALL_COLUMNS | {"kind": "i8"}
+_RANGE_COLUMNS = {"id": "i8"} | COLUMNS
 _RANGES = """
     SELECT id, thread_id, start_ns, COALESCE(end_ns, 9223372036854775807) AS end_ns, name_id,
            CASE kind WHEN 'nvtx' THEN 0 WHEN 'process' THEN 1 WHEN 'mark' THEN 2 WHEN 'operator' THEN 3
                      WHEN 'python' THEN 4 ELSE 5 END AS kind
       FROM cpu_range
      WHERE source_id = {source_id:d}
+"""
+_LAST_END = """
+    SELECT MAX(end_ns)
+      FROM (SELECT MAX(end_ns) AS end_ns FROM gpu_op WHERE source_id = :source
+            UNION ALL SELECT MAX(end_ns) FROM api_call WHERE source_id = :source
+            UNION ALL SELECT MAX(end_ns) FROM os_call WHERE source_id = :source)
 """
 _DEVICE_OF = "SELECT id, device FROM counter_series WHERE source_id = ?"
 _SAMPLES_COLUMNS = {"series_id": "i8", "time_ns": "i8", "value": "f8"}

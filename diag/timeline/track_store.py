@@ -109,12 +109,11 @@ class Tracks:
     @cached_property
     def all(self) -> list[Track]:
         """Of all sources in their order: streams by device, then threads, then counters."""
-        stored = [Track(**dict(row)) for row in self._case.rows(_TRACKS)]
-        without = {source.id for source in self._case.sources} - {track.source for track in stored}
-        made = (made for source_id in sorted(without) for made in made_tracks(self._case, source_id))
+        if stored := [Track(**dict(row)) for row in self._case.rows(_TRACKS)]:
+            return stored
+        made = (made for source in self._case.sources for made in made_tracks(self._case, source.id))
         self._made = {-number: each for number, each in enumerate(made, 1)}
-        anew = [replace(each.track, id=track_id) for track_id, each in self._made.items()]
-        return sorted([*stored, *anew], key=lambda track: track.source)
+        return [replace(each.track, id=track_id) for track_id, each in self._made.items()]
 
     def span(self, source_id: int) -> tuple[int, int]:
         """First and last time of all slices of a source; of the samples where it has nothing else."""
@@ -124,22 +123,24 @@ class Tracks:
 
     def columns(self, track: Track, edges_ns: Times) -> Columns:
         """The track between these borders: from its bins where they are fine enough, else from its slices."""
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         if bins is not None and bins.suffice_for(edges_ns):
             return bins.columns(edges_ns)
         return self.slices(track, int(edges_ns[0]), int(edges_ns[-1])).columns(edges_ns)
 
     def sums_up(self, track: Track, edges_ns: Times) -> bool:
         """Whether `columns` takes its bins for these borders, and reads no slice."""
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         return bins is not None and bins.suffice_for(edges_ns)
 
     def slices(self, track: Track, start_ns: int, end_ns: int) -> Slices:
         """At least the slices that touch `[start_ns, end_ns)`; few others where the track is long."""
         if (made := self._made.get(track.id)) and made.slices is not None:
             return made.slices
-        bins = self._bins_of(track)
+        bins = self.bins(track)
         around = bins.slices_within(start_ns, end_ns) if bins is not None else slice(0, track.count)
+        if end_ns > track.end_ns:  # a slice of no length may begin there, which is in no bin
+            around = slice(around.start, track.count)
         return self._slices(track, around)
 
     def all_slices(self, track: Track) -> Slices:
@@ -158,7 +159,8 @@ class Tracks:
         )
         return Slices(start_ns, start_ns + duration_ns, name_id, activity, row_id)
 
-    def _bins_of(self, track: Track) -> Bins | None:
+    def bins(self, track: Track) -> Bins | None:
+        """None where the track is short."""
         if track.id in self._made:
             return self._made[track.id].bins
         if track.id not in self._bins:
@@ -200,6 +202,6 @@ class Tracks:
 _RENAMED = {"source": "source_id", "process": "process_id", "thread": "thread_id", "series": "series_id"}
 _COLUMN_OF = {field.name: _RENAMED.get(field.name, field.name) for field in fields(Track)}
 _SELECTED = ", ".join(f"{column} AS {name}" for name, column in _COLUMN_OF.items())
-_TRACKS = f"SELECT {_SELECTED} FROM track ORDER BY id"
+_TRACKS = f"SELECT {_SELECTED} FROM track ORDER BY source_id, id"
 _HAS_BINS = "SELECT 1 FROM track_block WHERE track_id = ? AND part = 'bins' LIMIT 1"
 _BLOCK = "SELECT dtype, data FROM track_block WHERE track_id = ? AND part = ? AND column_name = ? AND block = ?"

@@ -45,7 +45,7 @@ def test_all_tables_go_to_a_folder(diag: Command, export: Path, tmp_path: Path) 
     diag("export", export, "-f", "parquet", "-o", tmp_path / "parquet").is_quiet_success()
     names = {file.stem for file in (tmp_path / "csv").iterdir()}
     assert {"gpu_op", "api_call", "cpu_range", "source", "name", "finding", "evidence"} <= names
-    assert not names & {"report", "column_block", "sched"}
+    assert not names & {"report", "column_block", "track", "track_block", "sched"}
     assert {file.stem for file in (tmp_path / "parquet").iterdir()} == names
     for name in names:
         rows = list(csv.DictReader(io.StringIO((tmp_path / "csv" / f"{name}.csv").read_text(), newline="")))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from diag.doctor import file, formats, machine
+from diag.doctor import extras, file, formats, machine
 from diag.doctor.check import Check
 from diag.ingest.nsys_tool import Nsys
 from diag.render.checks import render_checks, render_checks_as_json
@@ -46,6 +46,14 @@ def test_an_old_sqlite_or_python_or_a_missing_package_breaks_the_core() -> None:
     lacking = machine.packages(["numpy", "no-such-package"])
     assert (lacking.state, lacking.fix) == ("broken", "pip install no-such-package")
     assert machine.packages().state == "ok"
+
+
+def test_a_package_that_is_an_extra_is_missing_with_its_extra() -> None:
+    assert extras.stacks(Path("/usr/bin/py-spy")).state == "ok"
+    assert (extras.stacks(None).state, extras.stacks(None).fix) == ("missing", "pip install 'gpu-diag[live]'")
+    assert extras.pictures(has_resvg=True).state == "ok"
+    svg_only = extras.pictures(has_resvg=False)
+    assert (svg_only.state, svg_only.fix) == ("limited", "pip install 'gpu-diag[plots]'")
 
 
 def test_the_packages_are_those_that_the_project_names() -> None:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from diag.errors import InputError
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.store.case import Case
-from diag.timeline import track
+from diag.timeline import track, track_making
 from diag.timeline.track import BIN_COUNT, Bins, Samples, Slices, equal_parts
+from diag.timeline.track_making import DEEPEST
 from diag.timeline.track_store import Tracks
 from tests.builders.nsys_export import NsysExport
 
@@ -61,6 +62,15 @@ def test_the_slice_at_a_time_is_the_last_that_began(spans: list[tuple[int, int]]
     slices = slices_of(spans)
     here = [i for i in range(len(slices)) if slices.start_ns[i] <= time < slices.end_ns[i]]
     assert slices.at(time) == (here[-1] if here else None)
+
+
+@pytest.mark.parametrize("start", [-(1 << 60), 0, (1 << 60) + 1])
+@pytest.mark.parametrize("length", [0, 1, 1_000_003, (1 << 61) - 1])
+def test_equal_parts_begin_and_end_where_they_should(start: int, length: int) -> None:
+    edges_ns = equal_parts(start, start + length, BIN_COUNT)
+    assert (int(edges_ns[0]), int(edges_ns[-1])) == (start, start + length)
+    lengths = np.diff(edges_ns)
+    assert 0 <= lengths.min() <= lengths.max() <= lengths.min() + 1 + (length >> 50)
 
 
 def many(n: int) -> Slices:
@@ -153,6 +163,37 @@ def test_a_case_without_tracks_gets_them_in_memory(tmp_path: Path) -> None:
         anew = Tracks(case)
         assert [(each.kind, each.count, each.busy_ns) for each in anew.all] == stored
         assert len(anew.slices(anew.all[0], 0, 10)) == 4
+
+
+def test_a_range_that_was_still_open_lasts_as_long_as_anything_that_was_recorded(tmp_path: Path) -> None:
+    export = NsysExport()
+    process = export.process()
+    process.gpu().kernel(20_000, 900_000, "gemm")
+    process.thread().range("training", 1_000, None)
+    process.thread().range("step", 2_000, 30_000)
+    with open_inputs([export.write(tmp_path / "a.sqlite")], ImportOptions(use_cache=False)) as case:
+        ranges = [each for each in Tracks(case).all if each.kind == "ranges"]
+        assert [(each.start_ns, each.end_ns) for each in ranges] == [(1_000, 900_000), (2_000, 30_000)]
+
+
+def test_ranges_nested_without_end_are_counted_only_as_far_as_they_are_drawn() -> None:
+    depth = track_making._depths(np.arange(-1, 300_000))
+    assert depth[: DEEPEST + 2].tolist() == [*range(DEEPEST + 1), DEEPEST]
+    assert depth.max() == DEEPEST
+
+
+def test_a_mark_at_the_very_end_is_on_its_track(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(track, "LEAST_BINNED", 5)
+    export = NsysExport()
+    thread = export.process().thread()
+    for at in range(10):
+        thread.mark("here", 1_000_000 * at)
+    with open_inputs([export.write(tmp_path / "a.sqlite")], ImportOptions(use_cache=False)) as case:
+        tracks = Tracks(case)
+        (marks,) = tracks.all
+        assert tracks.bins(marks) is not None
+        assert tracks.slices(marks, 9_000_000, 9_000_001).start_ns[-1] == 9_000_000
+        assert len(tracks.slices(marks, 8_500_000, 8_999_999)) < 10
 
 
 def test_blocks_that_do_not_fit_are_a_sentence(tmp_path: Path) -> None:
