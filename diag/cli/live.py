@@ -85,6 +85,7 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
     """Raises InputError where there is no such process, NothingToTell where there is nothing to watch."""
     if wishes.record is not None:
         check_target(wishes.record)
+    address = None if wishes.listen is None else parse_address(wishes.listen)
     _check(wishes, readers, judge)
     ENDING.kept = "the workload goes on"
     plan, teller = _plan(wishes), _Teller(judge)
@@ -93,8 +94,8 @@ def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:
             recorder = Recorder(wishes.record, pid=wishes.pid, period_ns=plan.period_ns)
             teller.recorder = opened.enter_context(recorder)
             ENDING.kept += f", and what was read of it is in {wishes.record} ({_how_to_read(wishes.record)})"
-        if wishes.listen is not None:
-            server = MetricsServer(parse_address(wishes.listen), CONTENT_TYPE, teller.metrics)
+        if address is not None:
+            server = MetricsServer(address, CONTENT_TYPE, teller.metrics)
             note(f"metrics are at {opened.enter_context(server).url}")
         opened.callback(teller.say_notes)  # once the terminal is given back, which is opened next
         teller.output = _output(wishes, opened)
