@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from diag.errors import UsageError
-from diag.store.sqlite_errors import SIGNAL_CHECK_STEPS, let_signals_in
+from diag.store.sqlite_errors import IS_STOPPED, SIGNAL_CHECK_STEPS, let_signals_in
 
 _PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
 
@@ -37,12 +36,12 @@ class Rows:
     is_cut: bool
 
 
-def first_rows(db: sqlite3.Connection, sql: str, most: int, seconds: float | None = None) -> Rows:
-    """At most `most` rows of one SELECT, which may run for so many seconds.
+def first_rows(db: sqlite3.Connection, sql: str, most: int, most_steps: int | None = None) -> Rows:
+    """At most `most` rows of one SELECT, which may take about so many steps of SQLite's virtual machine.
 
-    Raises UsageError when it is no SELECT, and sqlite3.OperationalError (`is_interrupt`) when its time is over.
+    Raises UsageError when it is no SELECT, and sqlite3.OperationalError (`is_interrupt`) when it takes more.
     """
-    with only_reading(db), _limited(db, seconds):
+    with only_reading(db), _limited(db, most_steps):
         try:
             cursor = checked_rows(db, sql)
             rows = [list(map(_bounded_value, row)) for row in itertools.islice(cursor, most)]
@@ -104,12 +103,12 @@ def _allow_reading(action: int, first: str | None, *_: object) -> int:
 
 
 @contextmanager
-def _limited(db: sqlite3.Connection, seconds: float | None) -> Iterator[None]:
-    if seconds is None:
+def _limited(db: sqlite3.Connection, most_steps: int | None) -> Iterator[None]:
+    if most_steps is None:
         yield
         return
-    end_s = time.monotonic() + seconds
-    db.set_progress_handler(lambda: time.monotonic() > end_s, SIGNAL_CHECK_STEPS)
+    looks, is_stopped = itertools.count(1), IS_STOPPED.get()
+    db.set_progress_handler(lambda: is_stopped() or next(looks) * SIGNAL_CHECK_STEPS > most_steps, SIGNAL_CHECK_STEPS)
     try:
         yield
     finally:
