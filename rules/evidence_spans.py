@@ -16,8 +16,8 @@ from diag.store.case import Case
 from diag.store.reading import first_rows
 
 MOST_STEPS = 500_000_000
-"""Of SQLite, some seconds: the SQL lies in the case, which may have been edited. Not a time, so that a page of a case is
-the same on every machine."""
+"""Of SQLite, which take seconds: the SQL lies in the case, which may have been edited. No time, so that the page of a
+case is the same on every machine."""
 
 
 @dataclass(frozen=True)
