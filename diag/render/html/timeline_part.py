@@ -91,7 +91,7 @@ def _controls(timeline: Timeline) -> str:
     picture = tag(
         "div",
         tag("canvas", id="timeline-ruler", aria_hidden="true"),
-        tag("div", tag("div", tag("div", id="timeline-rows", role="listbox", aria_label="Rows"),
+        tag("div", tag("div", tag("div", id="timeline-rows", role="group", aria_label="Rows"),
             tag("canvas", id="timeline-canvas", aria_hidden="true"), id="timeline-stack"), id="timeline-scroll"),
         id="timeline-picture", role="group", aria_label="Interactive timeline", aria_describedby="timeline-readout",
     )  # fmt: skip
