@@ -39,12 +39,12 @@ def busy_bars(shares: NDArray[np.float64], activity: NDArray[np.int64], steps: i
 
 
 def counter_bars(least: NDArray[np.float64], most: NDArray[np.float64], steps: int) -> Bars:
-    """The largest value in each column, from the least of all, or 0, to the largest; NaN where none is known."""
-    known = ~np.isnan(most)
+    """The largest value in each column, from the least of all, or 0, to the largest; not finite where none is known."""
+    known = np.isfinite(least) & np.isfinite(most)
     if not known.any():
         return Bars(np.zeros(len(most), np.int64), None)
-    low, high = min(float(np.nanmin(least)), 0.0), float(most[known].max())
-    shares = np.where(known, (np.nan_to_num(most) - low) / max(high - low, 1e-300), 0)
+    low, high = min(float(least[known].min()), 0.0), float(most[known].max())
+    shares = (np.where(known, most, low) - low) / max(high - low, 1e-300)
     return Bars(np.ceil(np.clip(shares, 0, 1) * steps).astype(np.int64), None)
 
 

@@ -87,13 +87,13 @@ def _row(row: DrawnRow, names: Mapping[int, int]) -> dict[str, Any]:
 
 def _levels(levels: Levels) -> dict[str, Any]:
     """Least and largest value of each bin in a byte each."""
-    known = ~np.isnan(levels.least)
+    known = np.isfinite(levels.least) & np.isfinite(levels.most)  # a case may have been edited
     low = float(np.min(levels.least[known])) if known.any() else 0.0
     high = float(np.max(levels.most[known])) if known.any() else 0.0
     step = (high - low) / LEVELS or 1.0
 
     def codes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-        return np.where(known, np.rint((np.nan_to_num(values) - low) / step), LEVELS + 1).astype(np.uint8)
+        return np.where(known, np.rint((np.where(known, values, low) - low) / step), LEVELS + 1).astype(np.uint8)
 
     both = codes(levels.least).tobytes() + codes(levels.most).tobytes()
     return {"low": low, "high": high, "n": len(known), "data": base64.b64encode(both).decode("ascii")}
