@@ -92,6 +92,7 @@ def test_a_workload_that_was_watched(tmp_path: Path) -> None:
     assert f"{document['live_devices'][0]['resident_pct']:.1f} %" in [cell.text for cell in shown["live-devices"][0]]
     counters = [row for group in timeline_data(html)["groups"] for row in group["rows"] if row["kind"] == "counter"]
     assert counters
+    assert "slices" not in Page(html).text("section")
 
 
 @pytest.mark.skipif("DIAG_REAL_REPORTS" not in os.environ, reason="DIAG_REAL_REPORTS is not set")

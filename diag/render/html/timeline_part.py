@@ -51,7 +51,7 @@ def _said(timeline: Timeline) -> Iterator[str]:
                 else ""
             )
         )
-    else:
+    elif timeline.slices:
         yield f"Every one of {slices} is here."
     if timeline.rows_left_out:
         yield f"{units.count(timeline.rows_left_out, 'row')} left out: the host rows that are least busy, and counters."
