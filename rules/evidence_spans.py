@@ -46,7 +46,9 @@ def _longest(case: Case, sql: str, most: int) -> Sequence[tuple[int, int]]:
     """Empty where the rows have no times. Raises sqlite3.OperationalError where it takes too many steps."""
     with suppress(UsageError):
         longest = _LONGEST.format(sql=sql.strip().rstrip(";"), most=most)
-        return [(start_ns, end_ns) for start_ns, end_ns in first_rows(case.db, longest, most, MOST_STEPS).rows]
+        return [
+            (start_ns, end_ns) for start_ns, end_ns in first_rows(case.db, longest, most, most_steps=MOST_STEPS).rows
+        ]
     return ()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,12 +38,15 @@ class Rows:
     is_cut: bool
 
 
-def first_rows(db: sqlite3.Connection, sql: str, most: int, most_steps: int | None = None) -> Rows:
-    """At most `most` rows of one SELECT, which may take about so many steps of SQLite's virtual machine.
+def first_rows(
+    db: sqlite3.Connection, sql: str, most: int, seconds: float | None = None, *, most_steps: int | None = None
+) -> Rows:
+    """At most `most` rows of one SELECT, which may run for so many seconds, or take about so many steps of SQLite's
+    virtual machine: these are the same on every machine.
 
     Raises UsageError when it is no SELECT, and sqlite3.OperationalError (`is_interrupt`) when it takes more.
     """
-    with only_reading(db), _limited(db, most_steps):
+    with only_reading(db), _limited(db, seconds, most_steps):
         try:
             cursor = checked_rows(db, sql)
             rows = [list(map(_bounded_value, row)) for row in itertools.islice(cursor, most)]
@@ -103,12 +108,14 @@ def _allow_reading(action: int, first: str | None, *_: object) -> int:
 
 
 @contextmanager
-def _limited(db: sqlite3.Connection, most_steps: int | None) -> Iterator[None]:
-    if most_steps is None:
+def _limited(db: sqlite3.Connection, seconds: float | None, most_steps: int | None) -> Iterator[None]:
+    if seconds is None and most_steps is None:
         yield
         return
+    end_s = math.inf if seconds is None else time.monotonic() + seconds
+    last = math.inf if most_steps is None else most_steps // SIGNAL_CHECK_STEPS
     looks, is_stopped = itertools.count(1), IS_STOPPED.get()
-    db.set_progress_handler(lambda: is_stopped() or next(looks) * SIGNAL_CHECK_STEPS > most_steps, SIGNAL_CHECK_STEPS)
+    db.set_progress_handler(lambda: is_stopped() or next(looks) > last or time.monotonic() > end_s, SIGNAL_CHECK_STEPS)
     try:
         yield
     finally:
