@@ -14,8 +14,9 @@ from diag.rules.finding import Finding
 from diag.store.case import Case
 from diag.store.reading import TimeIsOver, first_rows
 
-LONGEST_QUERY_S = 5.0
-"""The SQL lies in the case, which may have been edited."""
+MOST_STEPS = 500_000_000
+"""Of SQLite, which take seconds: the SQL lies in the case, which may have been edited. No time, so that the page of a
+case is the same on every machine."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,20 @@ def is_about_gaps(finding: Finding) -> bool:
 
 def evidence_spans(case: Case, finding: Finding, most: int) -> EvidenceSpans | None:
     """Of the first figure whose rows have times, at most so many; None where none has, or where it took too long."""
-    for evidence in finding.evidence:
-        if evidence.sql and (spans := _longest(case, evidence.sql, most)):
-            return EvidenceSpans(evidence.label, spans)
+    with suppress(TimeIsOver):
+        for evidence in finding.evidence:
+            if evidence.sql and (spans := _longest(case, evidence.sql, most)):
+                return EvidenceSpans(evidence.label, spans)
     return None
 
 
 def _longest(case: Case, sql: str, most: int) -> Sequence[tuple[int, int]]:
-    with suppress(TimeIsOver, UsageError):  # the latter where it has no such columns
-        rows = first_rows(case.db, _LONGEST.format(sql=sql.strip().rstrip(";")), most, LONGEST_QUERY_S).rows
-        return [(start_ns, end_ns) for start_ns, end_ns in rows]
+    """Empty where the rows have no times. Raises TimeIsOver where it takes too many steps."""
+    with suppress(UsageError):
+        longest = _LONGEST.format(sql=sql.strip().rstrip(";"), most=most)
+        return [
+            (start_ns, end_ns) for start_ns, end_ns in first_rows(case.db, longest, most, most_steps=MOST_STEPS).rows
+        ]
     return ()
 
 
@@ -51,4 +56,5 @@ _LONGEST = """
       FROM ({sql})
      WHERE typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND end_ns > start_ns
      ORDER BY end_ns - start_ns DESC, start_ns
+     LIMIT {most}
 """

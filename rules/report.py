@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -225,6 +225,20 @@ class ChangedThreshold:
     value: float
 
 
+@dataclass(frozen=True)
+class Profiled:
+    """The launches that speak for a kernel, by their ids, and in how many ways it was launched in how many inputs."""
+
+    launches: Mapping[str, LaunchRow]
+    n_configurations: int
+    n_sources: int
+
+    @classmethod
+    def of(cls, rows: Sequence[LaunchRow]) -> Profiled:
+        configurations, sources = {row.configuration for row in rows}, {row.source for row in rows}
+        return cls({row.id: row for row in rows}, len(configurations), len(sources))
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Findings are ranked; `overlaps` gives for each finding id those of others on the same device time."""
@@ -257,13 +271,25 @@ class Report:
         return {row.name: row.short_name for row in reversed(self.launches)}
 
     @cached_property
-    def profiled(self) -> Mapping[str, Mapping[str, LaunchRow]]:
-        """By the name of a kernel, the launches that speak for it, by their ids."""
-        found: defaultdict[str, dict[str, LaunchRow]] = defaultdict(dict)
+    def profiled(self) -> Mapping[str, Profiled]:
+        """By the name of a kernel."""
+        found: defaultdict[str, list[LaunchRow]] = defaultdict(list)
         for row in self.launches:
             if row.id == row.spoken_for_by:
-                found[row.name][row.id] = row
-        return found
+                found[row.name].append(row)
+        return {name: Profiled.of(rows) for name, rows in found.items()}
+
+    @cached_property
+    def device_rows(self) -> Mapping[tuple[int, int | None, int | None], DeviceRow]:
+        """By source, pid and ordinal."""
+        return {(row.source, row.process, row.device): row for row in reversed(self.devices)}
+
+    @cached_property
+    def shared_by_processes(self) -> frozenset[int]:
+        """Ids of the sources in which several processes used devices."""
+        processes = {(row.source, row.process) for row in self.devices}
+        counts = Counter(source for source, _ in processes)
+        return frozenset(source for source, count in counts.items() if count > 1)
 
     @property
     def tells_something(self) -> bool:

@@ -179,8 +179,8 @@ def _device(row: Entry) -> str:
 def profiles(report: Report) -> Mapping[str, LaunchRow]:
     """The launches that speak for kernels, by names as any tool would spell them; of several the first."""
     found: dict[str, LaunchRow] = {}
-    for name, launches in report.profiled.items():
-        row = next(iter(launches.values()))
+    for name, profiled in report.profiled.items():
+        row = next(iter(profiled.launches.values()))
         found.setdefault(comparable(name), row)
         found.setdefault(comparable(row.short_name), row)
     return found

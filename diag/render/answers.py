@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,13 +64,49 @@ class Alike:
         return f"{rules} ({self.where})" if self.where else rules
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """What a report speaks of, counted once: a report may have thousands of reasons on thousands of inputs."""
+
+    report: Report
+    looked_at: Mapping[str, int]  # by rule, how many things it looked at
+    devices: Mapping[int, int]  # by source, how many
+
+    @classmethod
+    def of(cls, report: Report) -> _Scope:
+        every: list[Answer] = [*report.findings, *report.clear, *report.cannot_tell]
+        looked_at = {(answer.rule, phrases.subject(report, answer.subject)) for answer in every}
+        devices = Counter(row.source for row in report.devices)
+        return cls(report, Counter(rule for rule, _ in looked_at), devices)
+
+    def where(self, answers: Sequence[Clear | CannotTell]) -> str:
+        """On what these answers of one rule are, unless it is so on everything that the rule looked at."""
+        report, looked_at = self.report, self.looked_at[answers[0].rule]
+        here = {phrases.subject(report, answer.subject): answer.subject for answer in answers}
+        if len(here) == looked_at:
+            return ""
+        sources = {about.source for about in here.values()}
+        if len(sources) == 1 < len(report.sources) and len(here) == sum(self.devices.get(each, 0) for each in sources):
+            return phrases.source_name(report, *sources)
+        if all(about.launch is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
+            return f"{len(here)} of {units.count(looked_at, 'kernel')}"
+        names = [name for name in here if name]
+        if len(names) <= MOST_SUBJECTS:
+            return "; ".join(names)
+        if all(phrases.device_of(report, about) for about in here.values()):
+            return f"{len(here)} of {units.count(len(report.devices), 'device')}"
+        return f"{len(sources)} of {units.count(len(report.sources), 'input')}"
+
+
 def cannot_tell(report: Report) -> list[str]:
     """Each reason once, after the rules that it kept from answering, in the order in which they came."""
-    return [f"{_in_full(report, answers)}: {because}" for because, answers in _reasons(report).items()]
+    scope = _Scope.of(report)
+    return [f"{_in_full(scope, answers)}: {because}" for because, answers in _reasons(report).items()]
 
 
 def cannot_tell_in_short(report: Report) -> list[str]:
     """First, for each tool, the captures that would tell more; then the other reasons. Long lists are counted."""
+    scope = _Scope.of(report)
     captures: dict[str, dict[str, list[CannotTell]]] = {}
     others: dict[str, list[CannotTell]] = {}
     for because, answers in _reasons(report).items():
@@ -80,8 +117,8 @@ def cannot_tell_in_short(report: Report) -> list[str]:
     if sum(bool(_MISSED.search(because)) for because in others) > MOST_REASONS:
         others = _without_metrics(others)
     return [
-        *(_captures(report, tool, by_options) for tool, by_options in captures.items()),
-        *(f"{_in_short(report, answers)}: {_with_few_metrics(because)}" for because, answers in others.items()),
+        *(_captures(scope, tool, by_options) for tool, by_options in captures.items()),
+        *(f"{_in_short(scope, answers)}: {_with_few_metrics(because)}" for because, answers in others.items()),
     ]
 
 
@@ -115,8 +152,8 @@ def _with_few_metrics(because: str) -> str:
     return _METRICS.sub(few, because)
 
 
-def _captures(report: Report, tool: str, by_options: Mapping[str, Sequence[CannotTell]]) -> str:
-    wanted = (f"{options} for {_in_short(report, answers)}" for options, answers in by_options.items())
+def _captures(scope: _Scope, tool: str, by_options: Mapping[str, Sequence[CannotTell]]) -> str:
+    wanted = (f"{options} for {_in_short(scope, answers)}" for options, answers in by_options.items())
     return f"Capture with {tool}: {'; '.join(wanted)}"
 
 
@@ -130,12 +167,12 @@ def _reasons(report: Report) -> dict[str, list[CannotTell]]:
     return reasons
 
 
-def _in_full(report: Report, answers: Sequence[CannotTell]) -> str:
-    return ", ".join(alike.in_full() for alike in _alike(report, [(answer.rule, answer) for answer in answers]))
+def _in_full(scope: _Scope, answers: Sequence[CannotTell]) -> str:
+    return ", ".join(alike.in_full() for alike in _alike(scope, [(answer.rule, answer) for answer in answers]))
 
 
-def _in_short(report: Report, answers: Sequence[CannotTell]) -> str:
-    return ", ".join(alike.in_short() for alike in _alike(report, [(answer.rule, answer) for answer in answers]))
+def _in_short(scope: _Scope, answers: Sequence[CannotTell]) -> str:
+    return ", ".join(alike.in_short() for alike in _alike(scope, [(answer.rule, answer) for answer in answers]))
 
 
 def clear(report: Report) -> list[Alike]:
@@ -144,7 +181,9 @@ def clear(report: Report) -> list[Alike]:
     named = [
         (f"{answer.rule} (in part)" if _about(answer) in is_untold else answer.rule, answer) for answer in report.clear
     ]
-    return sorted(_alike(report, named), key=lambda alike: _NUMBER.sub(lambda match: match[0].zfill(9), alike.where))
+    return sorted(
+        _alike(_Scope.of(report), named), key=lambda alike: _NUMBER.sub(lambda match: match[0].zfill(9), alike.where)
+    )
 
 
 _NUMBER = re.compile(r"^\d+")
@@ -157,32 +196,12 @@ def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:
     return answer.rule, replace(device, launch=about.launch)
 
 
-def _alike(report: Report, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:
+def _alike(scope: _Scope, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:
     """Answers with the rules' names, by what they are about."""
     answers: dict[str, list[Clear | CannotTell]] = {}
     for name, answer in named:
         answers.setdefault(name, []).append(answer)
     rules: dict[str, list[str]] = {}
     for name, of_rule in answers.items():
-        rules.setdefault(_where(report, of_rule), []).append(name)
+        rules.setdefault(scope.where(of_rule), []).append(name)
     return [Alike(names, where) for where, names in rules.items()]
-
-
-def _where(report: Report, answers: Sequence[Clear | CannotTell]) -> str:
-    """On what, unless it is so on everything that the rule looked at."""
-    every: list[Answer] = [*report.findings, *report.clear, *report.cannot_tell]
-    here = {phrases.subject(report, answer.subject): answer.subject for answer in answers}
-    looked_at = {phrases.subject(report, answer.subject) for answer in every if answer.rule == answers[0].rule}
-    if not looked_at - here.keys():
-        return ""
-    sources = {about.source for about in here.values()}
-    if len(sources) == 1 < len(report.sources) and len(here) == sum(row.source in sources for row in report.devices):
-        return phrases.source_name(report, *sources)
-    if all(about.launch is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
-        return f"{len(here)} of {units.count(len(looked_at), 'kernel')}"
-    names = [name for name in here if name]
-    if len(names) <= MOST_SUBJECTS:
-        return "; ".join(names)
-    if all(phrases.device_of(report, about) for about in here.values()):
-        return f"{len(here)} of {units.count(len(report.devices), 'device')}"
-    return f"{len(sources)} of {units.count(len(report.sources), 'input')}"

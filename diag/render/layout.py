@@ -44,7 +44,7 @@ def elide(text: str, room: int) -> str:
     'void g…8, 64>'
     """
     # Marks that take no cell could still pile up without end.
-    if cells(text) <= room and len(text) <= 4 * room:
+    if len(text) <= 4 * room and cells(text) <= room:
         return text
     if room < 2:
         return ELLIPSIS[:room]

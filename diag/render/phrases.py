@@ -6,7 +6,7 @@ import math
 import ntpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 
 from diag.model import units
 from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
@@ -111,9 +111,7 @@ def window_changes(report: Report, comparison: Comparison) -> list[str]:
 
 
 def _window_change(report: Report, change: WindowChange, *, is_alone: bool) -> str:
-    row = next(
-        r for r in report.devices if (r.source, r.process, r.device) == (change.source, change.process, change.device)
-    )
+    row = report.device_rows[change.source, change.process, change.device]
     lengths = f"{units.time(change.before_ns)} → {units.time(change.window_ns)}"
     ratio = f" ({change.window_ns / change.before_ns - 1:+.0%})" if change.before_ns else ""
     where = "" if is_alone else f" of {device(report, row)}"
@@ -283,15 +281,11 @@ def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     parts = [f"GPU {row.device}"]
     if hardware and row.name:
         parts.append(row.name.removeprefix("NVIDIA "))
-    if _has_several_processes(report, row.source):
+    if row.source in report.shared_by_processes:
         parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
         parts.append(source_name(report, row.source))
     return ", ".join(parts)
-
-
-def _has_several_processes(report: Report, source_id: int) -> bool:
-    return len({row.process for row in report.devices if row.source == source_id}) > 1
 
 
 def subject(report: Report, about: Subject) -> str:
@@ -302,7 +296,7 @@ def subject(report: Report, about: Subject) -> str:
     if row:
         return device(report, row) if len(report.devices) > 1 else ""
     parts = []
-    if about.process is not None and _has_several_processes(report, about.source):
+    if about.process is not None and about.source in report.shared_by_processes:
         parts.append(f"pid {about.process}")
     if len(report.sources) > 1:
         parts.append(source_name(report, about.source))
@@ -317,15 +311,13 @@ def profiled_kernel(report: Report, about: Subject) -> str:
 
 def _which(report: Report, about: Subject) -> str:
     """Grid and block of a profiled kernel where it was measured with several, and in which of several profiles."""
-    profiled = report.profiled.get(about.kernel or "", {})
-    configurations, sources = (
-        {row.configuration for row in profiled.values()},
-        {row.source for row in profiled.values()},
-    )
-    row = profiled.get(about.launch or "")
+    profiled = report.profiled.get(about.kernel or "")
+    if profiled is None:
+        return ""
+    row = profiled.launches.get(about.launch or "")
     parts = (
-        about.configuration if len(configurations) > 1 else None,
-        f"in {source_name(report, row.source)}" if row and len(sources) > 1 else None,
+        about.configuration if profiled.n_configurations > 1 else None,
+        f"in {source_name(report, row.source)}" if row and profiled.n_sources > 1 else None,
     )
     return " ".join(filter(None, parts))
 
@@ -339,8 +331,7 @@ def about(report: Report, finding: Finding) -> str:
 
 
 def device_of(report: Report, about: Subject | KernelRow | RangeRow | OperatorRow) -> DeviceRow | None:
-    key = (about.source, about.process, about.device)
-    return next((row for row in report.devices if (row.source, row.process, row.device) == key), None)
+    return report.device_rows.get((about.source, about.process, about.device))
 
 
 def focus(report: Report) -> DeviceRow | None:
@@ -387,14 +378,13 @@ def some(texts: Iterable[str], separator: str = ", ") -> str:
 
 def source_name(report: Report, source_id: int) -> str:
     """How one of several sources is called: by its rank, its file's name or its path, whichever is its own first."""
-    names = _source_names(tuple((source.id, source.rank, source.path) for source in report.sources))
-    return names.get(source_id, f"source {source_id}")
+    return _source_names(report).get(source_id, f"source {source_id}")
 
 
-@cache
-def _source_names(sources: tuple[tuple[int, int | None, str], ...]) -> Mapping[int, str]:
+@lru_cache(maxsize=2)
+def _source_names(report: Report) -> Mapping[int, str]:
     """Worked out once: a report on a thousand ranks names each of them many times."""
-    choices = {source_id: _names_of(rank, path) for source_id, rank, path in sources}
+    choices = {source.id: _names_of(source.rank, source.path) for source in report.sources}
     taken = [Counter(names) for names in zip(*choices.values(), strict=True)]
     return {
         source_id: name

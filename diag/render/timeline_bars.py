@@ -47,7 +47,7 @@ def counter_bars(least: NDArray[np.float64], most: NDArray[np.float64], steps: i
     if not known.any():
         return Bars(np.zeros(len(most), np.int64), None)
     low, high = min(float(least[known].min()), 0.0), float(most[known].max())
-    shares = np.where(known, most - low, 0) / max(high - low, 1e-300)
+    shares = (np.where(known, most, low) - low) / max(high - low, 1e-300)
     return Bars(np.ceil(np.clip(shares, 0, 1) * steps).astype(np.int64), None)
 
 

@@ -27,6 +27,17 @@ class Row:
     tracks: Sequence[Track]
     unit: str | None = None  # of a counter
 
+    @property
+    def busy_ns(self) -> int:
+        """The sum over its tracks."""
+        return sum(track.busy_ns for track in self.tracks)
+
+    @property
+    def label_with_depth(self) -> str:
+        """Told apart from the other rows of its kind in its group; the outermost has no number."""
+        depth = self.tracks[0].depth
+        return f"{self.label}, depth {depth + 1}" if depth else self.label
+
 
 @dataclass(frozen=True)
 class Group:
@@ -37,6 +48,12 @@ class Group:
     process: int | None  # pid
     device: int | None
     rows: Sequence[Row]
+
+    @property
+    def distinct_rows(self) -> Sequence[Row]:
+        """The row of a device is that of its stream where it has one only."""
+        has_one_stream = sum(row.kind == "stream" for row in self.rows) == 1
+        return [row for row in self.rows if not (row.kind == "stream" and has_one_stream)]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -42,12 +43,16 @@ class Rows:
     is_cut: bool
 
 
-def first_rows(db: sqlite3.Connection, sql: str, most: int, seconds: float | None = None) -> Rows:
-    """At most `most` rows of one SELECT, which may run for so many seconds.
+def first_rows(
+    db: sqlite3.Connection, sql: str, most: int, seconds: float | None = None, *, most_steps: int | None = None
+) -> Rows:
+    """At most `most` rows of one SELECT, which may run for so many seconds, or take about so many steps of SQLite's
+    virtual machine: these are the same on every machine.
 
-    Raises UsageError when it is no SELECT, TimeIsOver, and sqlite3.OperationalError when a signal interrupts it.
+    Raises UsageError when it is no SELECT, TimeIsOver when it takes more, and sqlite3.OperationalError when a signal
+    interrupts it.
     """
-    with only_reading(db), _limited(db, seconds):
+    with only_reading(db), _limited(db, seconds, most_steps):
         try:
             cursor = checked_rows(db, sql)
             rows = [list(map(_bounded_value, row)) for row in itertools.islice(cursor, most)]
@@ -109,18 +114,26 @@ def _allow_reading(action: int, first: str | None, *_: object) -> int:
 
 
 @contextmanager
-def _limited(db: sqlite3.Connection, seconds: float | None) -> Iterator[None]:
-    if seconds is None:
+def _limited(db: sqlite3.Connection, seconds: float | None, most_steps: int | None) -> Iterator[None]:
+    if seconds is None and most_steps is None:
         yield
         return
-    end_s = time.monotonic() + seconds
-    is_stopped = IS_STOPPED.get()
-    db.set_progress_handler(lambda: is_stopped() or time.monotonic() > end_s, SIGNAL_CHECK_STEPS)
+    end_s = math.inf if seconds is None else time.monotonic() + seconds
+    last = math.inf if most_steps is None else most_steps // SIGNAL_CHECK_STEPS
+    looks, is_stopped = itertools.count(1), IS_STOPPED.get()
+    is_over = False
+
+    def must_end() -> bool:
+        nonlocal is_over
+        is_over = next(looks) > last or time.monotonic() > end_s
+        return is_over or is_stopped()
+
+    db.set_progress_handler(must_end, SIGNAL_CHECK_STEPS)
     try:
         yield
     except sqlite3.OperationalError as error:
-        if is_interrupt(error) and not is_stopped() and time.monotonic() > end_s:
-            raise TimeIsOver(f"It took longer than {seconds:g} s.") from error
+        if is_interrupt(error) and is_over:
+            raise TimeIsOver("It took longer than it may.") from error
         raise
     finally:
         let_signals_in(db)

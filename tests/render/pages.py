@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,47 @@ def trace(path: Path, names: list[str], steps: int = 12) -> Path:
         thread.mark(name, at + 5 * MS)
     export.gpu_metric("SM Active", {10 * MS * step: step % 3 * 40 for step in range(steps)})
     return export.write(path)
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    key: float | None  # that it is sorted by
+
+
+class _Grids(HTMLParser):
+    """The rows of all tables that can be sorted, by section."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.rows: dict[str, list[list[Cell]]] = {}
+        self.section, self.is_grid = "", False
+        self.key: float | None = None
+        self.said: list[str] | None = None  # of the cell that is read
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = dict(attrs)
+        if tag == "section":
+            self.section = str(has["id"])
+        elif tag == "table":
+            self.is_grid = has.get("class") == "grid"
+        elif tag == "tr" and self.is_grid:
+            self.rows.setdefault(self.section, []).append([])
+        elif tag == "td" and self.is_grid:
+            self.key, self.said = float(has["data-key"]) if has.get("data-key") else None, []  # type: ignore[arg-type]
+
+    def handle_data(self, data: str) -> None:
+        if self.said is not None:
+            self.said.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "td" and self.said is not None:
+            self.rows[self.section][-1].append(Cell("".join(self.said), self.key))
+            self.said = None
+
+
+def grids(html: str) -> dict[str, list[list[Cell]]]:
+    """By section, the rows of its table without the header."""
+    return {section: rows[1:] for section, rows in _Grids(html).rows.items()}

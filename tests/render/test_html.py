@@ -6,6 +6,8 @@ import base64
 import hashlib
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -210,3 +212,13 @@ def test_pages_of_real_files(name: str) -> None:
     html = page_of(Path(os.environ["DIAG_REAL_REPORTS"]) / name)
     assert len(html) < MB
     Page(html)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_script_is_javascript(tmp_path: Path) -> None:
+    """Each file by itself, so that a message names it, and all of them as they stand in the page, in one scope."""
+    (whole,) = re.findall("<script>(.*?)</script>", page_of(trace(tmp_path / "a.sqlite", ["gemm"])), re.DOTALL)
+    (tmp_path / "page.js").write_text(whole, encoding="ascii")
+    for path in (*sorted(ASSETS.glob("*.js")), tmp_path / "page.js"):
+        checked = subprocess.run(["node", "--check", path], check=False, capture_output=True, text=True, timeout=60)
+        assert checked.returncode == 0, checked.stderr

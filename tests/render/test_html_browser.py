@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.render.pages import HOSTILE, page_of, trace
+from tests.rules.test_live_loader import loading
 
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install -e '.[dev]')")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -340,6 +341,23 @@ def test_groups_close_and_open(shown: Any) -> None:
     assert shown.execute_script(height) < before
     press(shown, selenium.Keys.ENTER)
     assert shown.execute_script(height) == before
+
+
+def test_a_counter_stands_on_zero_and_reaches_up_to_its_largest_value(browser: Any, tmp_path: Path) -> None:
+    """One that never changes, too: it looked like 0."""
+    page = tmp_path / "page.html"
+    page.write_text(page_of(loading().write(tmp_path / "run.diag")), encoding="ascii")
+    open_page(browser, page)
+    top = browser.execute_script(
+        """
+        const canvas = document.getElementById("timeline-canvas");
+        const row = document.querySelector("#timeline-rows .row");
+        const [from, tall] = [parseFloat(row.style.top), parseFloat(row.style.height)];
+        const column = canvas.getContext("2d").getImageData(canvas.width / 2 + 7, from, 1, tall).data;
+        return Array.from({ length: tall }, (_, y) => column[4 * y + 3]).findIndex((alpha) => alpha > 200);
+        """
+    )
+    assert 0 <= top <= 4
 
 
 # ---- what nobody should be able to do ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 
 from diag.render.html.detail import Extent, blocks_of, kept_whole, resolution_for
 from diag.render.html.encoding import bytes_of, encoded, script_json
+from diag.render.html.timeline import Levels
+from diag.render.html.timeline_json import _levels
+from diag.render.timeline_bars import counter_bars
 from diag.timeline.intervals import Intervals
 from diag.timeline.track import ACTIVITIES, Slices
 from tests.render.pages import columns, page_of, timeline_data, trace
@@ -145,3 +149,13 @@ def test_the_page_holds_what_the_trace_holds(tmp_path: Path) -> None:
     assert [row["label"] for row in host["rows"]] == ["ranges", "ranges, depth 2", "marks", "CUDA calls"]
     (counter,) = counters["rows"]
     assert (counter["low"], counter["high"], counter["n"]) == (0, 80, 600)
+
+
+def test_a_counter_without_finite_values_is_one_without_values() -> None:
+    """An edited case could hold them; JSON cannot."""
+    least, most = np.array([1.0, -np.inf, np.nan, 3.0]), np.array([2.0, 2.0, np.nan, np.inf])
+    levels = _levels(Levels(least, most))
+    assert (levels["low"], levels["high"]) == (1.0, 2.0)
+    assert script_json(levels)
+    assert list(base64.b64decode(levels["data"])) == [0, 255, 255, 255, 254, 255, 255, 255]
+    assert counter_bars(least, most, 8).height.tolist() == [8, 0, 0, 0]

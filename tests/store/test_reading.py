@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,9 +46,10 @@ def test_only_reading_is_allowed_and_only_meanwhile(case: Case, sql: str) -> Non
     assert case.value("SELECT COUNT(*) FROM name") == 4
 
 
-def test_time_is_bounded_once(case: Case) -> None:
+@pytest.mark.parametrize("bound", [{"seconds": 0.1}, {"most_steps": 10_000_000}])
+def test_time_and_steps_are_bounded_once(case: Case, bound: dict[str, Any]) -> None:
     with pytest.raises(TimeIsOver) as raised:
-        first_rows(case.db, ENDLESS, 5, seconds=0.1)
+        first_rows(case.db, ENDLESS, 5, **bound)
     assert is_interrupt(raised.value)
     assert first_rows(case.db, ENDLESS.replace("FROM n)", "FROM n LIMIT 1000000)"), 5).rows == [[1_000_000]]
 

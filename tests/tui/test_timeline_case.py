@@ -266,7 +266,7 @@ def test_places_of_findings_come_from_the_rows_of_their_evidence(training: Path)
 
 
 def test_sql_of_an_edited_report_harms_nothing(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_spans, "LONGEST_QUERY_S", 0.2)
+    monkeypatch.setattr(evidence_spans, "MOST_STEPS", 10_000_000)
     with opened(training) as (case, _):
         (finding, *_) = evidence.with_time(analyse(case, AnalysisOptions()).findings)
         before = case.value("SELECT COUNT(*) FROM gpu_op")

@@ -10,6 +10,7 @@ from diag.render import phrases
 from diag.render.ceiling_table import ceiling_table
 from diag.render.html.grid import MOST_ROWS, Column, grid, grid_of
 from diag.render.kernel_tables import vendor
+from diag.render.live_tables import live_devices, live_processes
 from diag.render.measurement_table import measurements
 from diag.render.tables import hardware
 from diag.rules.launch_report import LaunchRow
@@ -26,6 +27,8 @@ def grids(report: Report) -> str:
     return "".join(
         [
             grid_of("measurements", measurements(report, MOST_ROWS), len(report.measurements)),
+            grid_of("live-devices", live_devices(report, MOST_ROWS), len(report.live_devices)),
+            grid_of("live-processes", live_processes(report, MOST_ROWS), len(report.live_processes)),
             _kernels(report),
             _ranges(report),
             _operators(report),

@@ -132,6 +132,8 @@ _SECTIONS = (
     ("timeline", "Timeline"),
     ("roofline", "Roofline"),
     ("measurements", "Probes"),
+    ("live-devices", "Devices watched"),
+    ("live-processes", "Processes watched"),
     ("kernels", "Kernels"),
     ("ranges", "Ranges"),
     ("operators", "Operators"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from diag.render.escape import one_line
@@ -110,8 +110,3 @@ def ascii_only(html: str) -> str:
     '3 &#181;s'
     """
     return html.encode("ascii", "xmlcharrefreplace").decode("ascii")
-
-
-def how_many(shown: int, of: int, what: str) -> Sequence[str]:
-    """A sentence about what was left out, if anything was."""
-    return [f"{shown:,} of {of:,} {what}."] if shown < of else []

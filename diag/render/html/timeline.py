@@ -106,7 +106,7 @@ class _Making:
         self.case = case
         self.tracks = Tracks(case)
         self.picture = picture_of(case, self.tracks)
-        self.rows = [(group, row) for group in self.picture.groups for row in _worth_drawing(group)]
+        self.rows = [(group, row) for group in self.picture.groups for row in group.distinct_rows]
         self.shown = {id(row) for row in _shown([row for _, row in self.rows])}
         self.extents = [
             Extent.of(self._slices(group, row))
@@ -149,7 +149,7 @@ class _Making:
         )
 
     def _group(self, group: Group, resolution_ns: int, whole: Intervals) -> DrawnGroup:
-        rows = [self._row(group, row, resolution_ns, whole) for row in _worth_drawing(group) if id(row) in self.shown]
+        rows = [self._row(group, row, resolution_ns, whole) for row in group.distinct_rows if id(row) in self.shown]
         gaps = sorted(self.gaps.get(_device(group), ())) if group.device is not None else []
         return DrawnGroup(group.label, group.source, group.process, group.device, rows, gaps)
 
@@ -160,10 +160,8 @@ class _Making:
             samples = self.tracks.samples(row.tracks[0])
             levels = Levels(*samples.columns(edges_ns + self.picture.origin_ns[group.source]))
             return DrawnRow(row.kind, row.label, row.unit, count, levels)
-        depth = row.tracks[0].depth
-        label = f"{row.label}, depth {depth + 1}" if depth else row.label
         blocks = blocks_of(self._slices(group, row), resolution_ns, whole)
-        return DrawnRow(row.kind, label, row.unit, count, blocks)
+        return DrawnRow(row.kind, row.label_with_depth, row.unit, count, blocks)
 
     def _slices(self, group: Group, row: Row) -> Slices:
         """Of a row, on the axis of the picture."""
@@ -172,16 +170,10 @@ class _Making:
         return replace(together, start_ns=together.start_ns - origin_ns, end_ns=together.end_ns - origin_ns)
 
 
-def _worth_drawing(group: Group) -> Sequence[Row]:
-    """The row of a device is that of its stream where it has one only."""
-    has_one_stream = sum(row.kind == "stream" for row in group.rows) == 1
-    return [row for row in group.rows if not (row.kind == "stream" and has_one_stream)]
-
-
 def _shown(rows: Sequence[Row]) -> Sequence[Row]:
     counters = [row for row in rows if row.kind == "counter"][:MOST_COUNTERS]
     others = [row for row in rows if row.kind != "counter"]
-    others.sort(key=lambda row: (row.kind not in ("device", "stream"), -sum(track.busy_ns for track in row.tracks)))
+    others.sort(key=lambda row: (row.kind not in ("device", "stream"), -row.busy_ns))
     return [*others[:MOST_ROWS], *counters]
 
 

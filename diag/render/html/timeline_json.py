@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from diag.render.escape import one_line
 from diag.render.html.detail import Blocks
-from diag.render.html.encoding import encoded
+from diag.render.html.encoding import encoded, script_json
 from diag.render.html.timeline import DrawnGroup, DrawnRow, Levels, Timeline
 from diag.render.layout import elide
 from diag.timeline.track import ACTIVITIES
@@ -48,7 +48,7 @@ def _names(timeline: Timeline) -> tuple[Mapping[int, int], list[str]]:
     for name_id in _by_time(timeline):
         for said in (timeline.names.get(name_id), timeline.patterns.get(name_id)):
             shown = elide(one_line(said or "(no name)"), LONGEST_NAME)
-            if shown not in names and (cost := 3 + sum(_cost(letter) for letter in shown)) <= room:
+            if shown not in names and (cost := len(script_json(shown)) + 1) <= room:
                 room -= cost
                 names[shown] = len(names) + 1
             if shown in names:
@@ -57,13 +57,6 @@ def _names(timeline: Timeline) -> tuple[Mapping[int, int], list[str]]:
         else:
             places[name_id] = names.setdefault(LEFT_OUT, len(names) + 1)
     return places, list(names)
-
-
-def _cost(letter: str) -> int:
-    """Bytes in the page, where whatever is not ASCII or could be mark-up is `\\uXXXX`, once or twice."""
-    if letter.isascii():
-        return 6 if letter in '<>&"\\' else 1
-    return 6 if ord(letter) < 0x10000 else 12
 
 
 def _by_time(timeline: Timeline) -> list[int]:
@@ -94,13 +87,13 @@ def _row(row: DrawnRow, names: Mapping[int, int]) -> dict[str, Any]:
 
 def _levels(levels: Levels) -> dict[str, Any]:
     """Least and largest value of each bin in a byte each."""
-    known = ~np.isnan(levels.least)
+    known = np.isfinite(levels.least) & np.isfinite(levels.most)  # a case may have been edited
     low = float(np.min(levels.least[known])) if known.any() else 0.0
     high = float(np.max(levels.most[known])) if known.any() else 0.0
     step = (high - low) / LEVELS or 1.0
 
     def codes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-        return np.where(known, np.rint((np.nan_to_num(values) - low) / step), LEVELS + 1).astype(np.uint8)
+        return np.where(known, np.rint((np.where(known, values, low) - low) / step), LEVELS + 1).astype(np.uint8)
 
     both = codes(levels.least).tobytes() + codes(levels.most).tobytes()
     return {"low": low, "high": high, "n": len(known), "data": base64.b64encode(both).decode("ascii")}

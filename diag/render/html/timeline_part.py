@@ -51,7 +51,7 @@ def _said(timeline: Timeline) -> Iterator[str]:
                 else ""
             )
         )
-    else:
+    elif timeline.slices:
         yield f"Every one of {slices} is here."
     if timeline.rows_left_out:
         yield f"{units.count(timeline.rows_left_out, 'row')} left out: the host rows that are least busy, and counters."
@@ -91,7 +91,7 @@ def _controls(timeline: Timeline) -> str:
     picture = tag(
         "div",
         tag("canvas", id="timeline-ruler", aria_hidden="true"),
-        tag("div", tag("div", tag("div", id="timeline-rows", role="listbox", aria_label="Rows"),
+        tag("div", tag("div", tag("div", id="timeline-rows", role="group", aria_label="Rows"),
             tag("canvas", id="timeline-canvas", aria_hidden="true"), id="timeline-stack"), id="timeline-scroll"),
         id="timeline-picture", role="group", aria_label="Interactive timeline", aria_describedby="timeline-readout",
     )  # fmt: skip

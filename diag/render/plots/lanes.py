@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,32 +45,21 @@ class Lanes:
 def lanes_of(case: Case) -> Lanes:
     tracks = Tracks(case)
     picture = picture_of(case, tracks)
-    every = [(group, row) for group in picture.groups for row in _worth_drawing(group)]
+    # A row of marks would be a row of dots.
+    every = [(group, row) for group in picture.groups for row in group.distinct_rows if row.kind != "marks"]
     shown = {id(row) for row in _shown([row for _, row in every], picture.length_ns)}
     reading = _Reading(tracks, picture)
     lanes = [reading.lane(group, row) for group, row in every if id(row) in shown]
     return Lanes(picture.length_ns, lanes, len(every) - len(lanes))
 
 
-def _worth_drawing(group: Group) -> Iterator[Row]:
-    """The row of a device is that of its stream where it has one only; a row of marks is a row of dots."""
-    has_one_stream = sum(row.kind == "stream" for row in group.rows) == 1
-    for row in group.rows:
-        if row.kind != "marks" and not (row.kind == "stream" and has_one_stream):
-            yield row
-
-
 def _shown(rows: Sequence[Row], length_ns: int) -> Sequence[Row]:
     counters = [row for row in rows if row.kind == "counter"][:MOST_COUNTERS]
     of_devices = [row for kind in ("device", "stream") for row in rows if row.kind == kind]
     others = [row for row in rows if row.kind not in ("device", "stream", "counter")]
-    busy = [row for row in others if _busy_ns(row) > LEAST * length_ns] or others
-    busy.sort(key=lambda row: -_busy_ns(row))
+    busy = [row for row in others if row.busy_ns > LEAST * length_ns] or others
+    busy.sort(key=lambda row: -row.busy_ns)
     return [*[*of_devices, *busy][: MOST_LANES - len(counters)], *counters]
-
-
-def _busy_ns(row: Row) -> int:
-    return sum(track.busy_ns for track in row.tracks)
 
 
 class _Reading:
@@ -86,11 +75,8 @@ class _Reading:
             return Lane(group.label, _up_to(row, most), counter_bars(least, most, STEPS), None)
         columns = self._columns(row, edges_ns)
         shares = columns.busy_ns / np.diff(edges_ns)
-        depth = row.tracks[0].depth
-        label = f"{row.label}, depth {depth + 1}" if depth else row.label
-        return Lane(
-            group.label, label, busy_bars(shares, columns.activity.astype(np.int64), STEPS), float(shares.mean())
-        )
+        bars = busy_bars(shares, columns.activity.astype(np.int64), STEPS)
+        return Lane(group.label, row.label_with_depth, bars, float(shares.mean()))
 
     def _columns(self, row: Row, edges_ns: Times) -> Columns:
         """Of several tracks those of their union."""

@@ -52,6 +52,10 @@ function decodeSlices(row, activities) {
 }
 
 const UNKNOWN_LEVEL = 255;
+const MOST_LEVEL = 254;
+
+/** The value of a counter that a byte stands for. */
+const levelOf = (row, code) => row.low + ((row.high - row.low) * code) / MOST_LEVEL;
 
 function decodeLevels(row) {
   const bytes = bytesOf(row.data);

@@ -218,7 +218,8 @@ class Picture {
 
   drawLevels(ink, row, top, height) {
     const { view } = this;
-    const tall = (code) => (height * code) / 254;
+    const base = Math.min(row.low, 0);
+    const tall = (code) => (height * (levelOf(row, code) - base)) / (row.high - base || 1);
     ink.fillStyle = this.colors.counter;
     for (let x = this.gutter; x < this.width; x++) {
       const bin = Math.floor((this.time(x) / Math.max(view.data.length, 1)) * row.n);

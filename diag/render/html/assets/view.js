@@ -165,7 +165,7 @@ class View {
   describeLevel(row, time) {
     const bin = Math.min(row.n - 1, Math.max(0, Math.floor((time / Math.max(this.data.length, 1)) * row.n)));
     if (row.least[bin] === UNKNOWN_LEVEL) return `${row.label}: not known at ${timeText(time, 3)}`;
-    const value = (code) => (row.low + ((row.high - row.low) * code) / 254).toPrecision(4);
+    const value = (code) => levelOf(row, code).toPrecision(4);
     const [least, most] = [value(row.least[bin]), value(row.most[bin])];
     return `${row.label}: ${least === most ? most : `${least} to ${most}`} ${row.unit}; at ${timeText(time, 3)}`;
   }
