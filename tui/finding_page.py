@@ -14,7 +14,7 @@ from diag.render.palette import SEVERITIES
 from diag.rules.engine import rules
 from diag.rules.finding import Evidence, Finding
 from diag.rules.report import Report
-from diag.tui.navigation import Target, ToFinding, ToKernel, ToLaunch, ToTimeline
+from diag.tui.navigation import Target, ToFinding, ToKernel, ToLaunch, ToRoofline, ToTimeline
 from diag.tui.text import safe
 from diag.tui.widgets.page import LONGEST_LINE, Entry, heading, prose
 
@@ -22,6 +22,7 @@ JUMPS = {
     "timeline": "t  its time on the timeline",
     "kernel": "k  all launches of its kernel",
     "launch": "l  its profile",
+    "roofline": "r  its point in the roofline",
 }
 
 
@@ -36,6 +37,8 @@ def jumps(report: Report, finding: Finding) -> dict[str, Target]:
         found["kernel"] = ToKernel(about.kernel)
     if about.launch is not None:
         found["launch"] = ToLaunch(about.launch)
+        if any(kernel.launch == about.launch for kernel in report.rooflines):
+            found["roofline"] = ToRoofline(about.launch)
     return found
 
 

@@ -177,6 +177,34 @@ def test_escape_ends_an_import_and_nothing_is_left(runs: Path, monkeypatch: pyte
     assert list((runs.parent / "cache").glob(".making-*")) == []
 
 
+def test_whoever_looks_at_the_first_report_meanwhile_is_taken_to_the_second(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second import waits at its first step until another screen has been chosen."""
+    looked = threading.Event()
+    looked.set()
+
+    class Held(Opening):
+        def _progress(self, step: str) -> None:
+            looked.wait(20)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        first = app_of(pilot).session
+        await press(pilot, "o")
+        looked.clear()
+        pilot.app.screen.query_one(Input).value = "host.pt.trace.json.gz"
+        await pilot.press("enter", "4")
+        await until(pilot, lambda: app_of(pilot).current_mode == "kernels")
+        looked.set()
+        await until(pilot, lambda: app_of(pilot).session is not first)
+        await settle(pilot)
+        assert app_of(pilot).current_mode == "overview"
+        assert "The data loader holds up the program" in shown(pilot)
+
+    monkeypatch.setitem(DiagApp.MODES, "opening", Held)
+    drive([runs / "train.pt.trace.json.gz"], scenario)
+
+
 def test_the_bar_is_filled_where_it_is_known_how_far_an_import_is(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
 

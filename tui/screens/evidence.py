@@ -27,14 +27,14 @@ class EvidenceScreen(Screen[None]):
     AUTO_FOCUS = "DataTable"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Stop or back", priority=True),
-        Binding("s", "query", "Open in SQL"),
+        Binding("x", "query", "Open in SQL"),
         Binding("c", "copy", "Copy SQL"),
     ]
     HELP = """
 # A figure
 
 How it was computed, and the rows of the case behind it; only the first thousand, and only what twenty seconds find.
-`s` opens the statement on the SQL screen, to be changed. `escape` stops the search for rows, then goes back.
+`x` opens the statement on the SQL screen, to be changed. `escape` stops the search for rows, then goes back.
 """
 
     def __init__(self, title: str, evidence: Evidence) -> None:

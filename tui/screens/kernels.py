@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -13,7 +14,8 @@ from textual.widgets import ContentSwitcher
 
 from diag.model import units
 from diag.rules.launch_report import LaunchRow
-from diag.tui import kernel_rows
+from diag.tui import instances, kernel_rows
+from diag.tui.instances import Instance
 from diag.tui.kernel_rows import Entry
 from diag.tui.navigation import Target, ToKernel, ToLaunch, ToRoofline
 from diag.tui.screens.view import View
@@ -39,12 +41,14 @@ together; `g` puts those of the same name on all devices and processes together.
   itself.
 - **nearest roof** says, where Nsight Compute has profiled the kernel, which limit of the device it comes nearest to.
 
-`/` filters by a part of the name. A `#` in it stands for any number: `tile_#x#`.
+`/` filters by a part of the name. A `#` in it stands for any number: `tile_#x#`. `t` shows the longest launch in the
+timeline.
 """
     CSS = """
     Kernels ContentSwitcher { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "timeline", "Timeline"),
         Binding("l", "launch", "Profile"),
         Binding("r", "roofline", "Roofline"),
         Binding("escape", "back", "Back", show=False),
@@ -142,6 +146,19 @@ together; `g` puts those of the same name on all devices and processes together.
     def _profile(self, entry: Entry) -> LaunchRow | None:
         return kernel_rows.profile_of(self._profiles, entry)
 
+    @work(exclusive=True, group="timeline")
+    async def action_timeline(self) -> None:
+        """The launch with the cursor, or the longest of the kernel with the cursor."""
+        row = self._instances.row if self._shows_instances else await self._longest(self._list.row)
+        if row is not None:
+            self.go(instances.place_of(row))
+
+    async def _longest(self, entry: Entry | None) -> Instance | None:
+        devices = self.session.report.devices
+        if entry is None:
+            return None
+        return await self.session.ask(lambda case: instances.longest(case, entry.parts, devices))
+
     def action_launch(self) -> None:
         self._to_profile(ToLaunch)
 
@@ -153,7 +170,7 @@ together; `g` puts those of the same name on all devices and processes together.
         if profile is not None:
             self.go(target(profile.id))
         else:
-            self._tell("Nsight Compute has not profiled this kernel: open its report together with this trace.")
+            self._tell(kernel_rows.NOT_PROFILED)
 
     def _tell(self, text: str) -> None:
         self.notify(text, markup=False)

@@ -47,7 +47,7 @@ are not those of the run; see *Conditions*.
 - **Stalls**: what warps waited for. A stall alone proves nothing: where something is at its limit, it is only the sign
   of that.
 - **Code**: instructions by the samples that warps left there. A warp waits *at* an instruction for what an earlier one
-  asked for. `t` puts those of a source line together.
+  asked for. `m` puts those of a source line together.
 - **NVIDIA**: what its own rules said. ● is a fault, ○ none, × could not be told.
 """
     CSS = """

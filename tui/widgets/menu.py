@@ -1,6 +1,8 @@
-"""The line at the top: the screens with their keys, the one that is shown set off, each to be clicked."""
+"""The line at the top: the screens with their keys, the one that is shown set off, those without anything dim."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from textual.content import Content
 from textual.widgets import Static
@@ -9,9 +11,9 @@ from diag.tui.navigation import TITLES, ViewName
 
 
 class Menu(Static):
-    def __init__(self, shown: ViewName) -> None:
+    def __init__(self, shown: ViewName, empty: Collection[ViewName]) -> None:
         super().__init__(id="menu")
-        self._shown = shown
+        self._shown, self._empty = shown, empty
 
     def render(self) -> Content:
         gap = "  " if self.size.width >= _WIDE else " "
@@ -19,7 +21,8 @@ class Menu(Static):
 
     def _entry(self, number: int, name: ViewName) -> Content:
         key = Content.styled(str(number), "dim")
-        title = Content.styled(TITLES[name], "bold reverse" if name == self._shown else "")
+        style = "bold reverse" if name == self._shown else "dim" if name in self._empty else ""
+        title = Content.styled(TITLES[name], style)
         return (key + title).stylize(f"@click=app.view('{name}')")
 
 
