@@ -50,6 +50,7 @@ class DiagApp(App[None]):
         Binding("question_mark", "toggle_help", "Help"),
         Binding("ctrl+p", "command_palette", "Commands"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False),
     ]
 
     session: Session

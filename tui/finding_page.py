@@ -60,7 +60,9 @@ def finding_entries(
         yield heading("Evidence (Enter opens formula, SQL and rows)")
         yield from _evidence(finding, width, open_evidence)
     yield heading("What could be won")
-    yield Entry(prose(_won(report, finding), width, indent="  "))
+    bound = _evidence_of_bound(finding)
+    opens = bound and partial(open_evidence, finding, bound)
+    yield Entry(prose(_won(report, finding), width, indent="  "), opens, "won")
     for other in _overlapping(report, finding):
         shown = prose(f"overlaps {other.id}: {other.title}", width, indent="      ", first="    → ")
         yield Entry(shown, partial(go, ToFinding(other.id)), ("overlap", other.id))
@@ -93,8 +95,14 @@ def _identity(report: Report, finding: Finding) -> str:
 
 
 def _won(report: Report, finding: Finding) -> str:
-    bound = phrases.at_most(finding, report) or "No bound can be given."
-    return f"{bound} {finding.counterfactual}"
+    unbounded = "No bound can be given. " if finding.recoverable_ns is None else ""
+    return unbounded + phrases.gain(finding, report)
+
+
+def _evidence_of_bound(finding: Finding) -> Evidence | None:
+    """The figure that says what could be won at most, where one of them does."""
+    bound_ns = finding.recoverable_ns
+    return next((each for *_, each in phrases.outline(finding.evidence) if bound_ns and each.value == bound_ns), None)
 
 
 def _overlapping(report: Report, finding: Finding) -> list[Finding]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 import threading
 from collections.abc import Sequence
@@ -12,9 +13,11 @@ from textual.widgets import Input, ProgressBar, Static
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.input_file import Progress, Step
+from diag.rules.analysis import AnalysisOptions
 from diag.store.case import Case
 from diag.tui.app import DiagApp
 from diag.tui.screens.opening import Opening
+from diag.tui.session import Request
 from diag.tui.widgets.chooser import Chooser
 from diag.tui.widgets.files import Files, readable_in
 from diag.tui.widgets.page import Page
@@ -174,6 +177,32 @@ def test_escape_ends_an_import_and_nothing_is_left(runs: Path, monkeypatch: pyte
 
     monkeypatch.setitem(DiagApp.MODES, "opening", Held)
     drive([], scenario, use_cache=True)
+    assert list((runs.parent / "cache").glob(".making-*")) == []
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["typed", "named"])
+def test_q_ends_it_while_a_report_is_read(runs: Path, monkeypatch: pytest.MonkeyPatch, typed: bool) -> None:
+    reached, pressed = threading.Event(), threading.Event()
+    path = runs / "train.pt.trace.json.gz"
+
+    class Held(Opening):
+        def _progress(self, step: str) -> None:
+            reached.set()
+            pressed.wait(20)
+
+    async def run() -> None:
+        request = Request([] if typed else [path], ImportOptions(), AnalysisOptions())
+        async with DiagApp(request).run_test() as pilot:
+            if typed:
+                pilot.app.screen.query_one(Input).value = str(path)
+                await pilot.press("enter")
+            await until(pilot, reached.is_set)
+            await pilot.press("q")
+            pressed.set()
+            assert pilot.app._exit
+
+    monkeypatch.setitem(DiagApp.MODES, "opening", Held)
+    asyncio.run(run())
     assert list((runs.parent / "cache").glob(".making-*")) == []
 
 
