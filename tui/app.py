@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from diag.tui.commands import Commands, report_command
+from diag.tui.commands import Commands, Palette, report_command
 from diag.tui.faults import MOST_FAULTS, FaultScreen, cause_of
 from diag.tui.navigation import FAULT, OPENING, TITLES, VIEW_OF, Target, ViewName
 from diag.tui.screens.findings import Findings
@@ -84,6 +84,10 @@ class DiagApp(App[None]):
 
     async def action_open(self) -> None:
         await self.switch_mode(OPENING)
+
+    def action_command_palette(self) -> None:
+        if self.use_command_palette and not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_toggle_help(self) -> None:
         if self.screen.query("HelpPanel"):

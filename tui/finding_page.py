@@ -61,7 +61,7 @@ def finding_entries(
         yield from _evidence(finding, width, open_evidence)
     yield heading("What could be won")
     bound = _evidence_of_bound(finding)
-    opens = bound and partial(open_evidence, finding, bound)
+    opens = partial(open_evidence, finding, bound) if bound is not None else None
     yield Entry(prose(_won(report, finding), width, indent="  "), opens, "won")
     for other in _overlapping(report, finding):
         shown = prose(f"overlaps {other.id}: {other.title}", width, indent="      ", first="    → ")

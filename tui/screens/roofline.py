@@ -97,6 +97,7 @@ the roof on either side, a kernel waits: read the stalls of its launch.
         """The chart that is chosen, with the point of a launch or else the first one selected."""
         if not self._charts:
             self.query_one("#roofline-told", Static).update(content(NOTHING))
+            self.query_one(RooflinePlot).display = False
             return
         whole = self._charts[self._at]
         self._chart = at_level(whole, self._level)
