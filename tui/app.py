@@ -66,6 +66,13 @@ class DiagApp(App[None]):
     def has_session(self) -> bool:
         return hasattr(self, "session")
 
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self._draw_anew)
+
+    def _draw_anew(self, _: App[None]) -> None:
+        """After the shell had the terminal, of which Textual draws only what has changed."""
+        self.refresh(layout=True)
+
     async def begin(self, session: Session) -> None:
         """What was asked for is open: shows it, and closes what was open before."""
         await self.switch_mode(OPENING)  # from what was looked at meanwhile, which could not be renewed else
