@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from diag.tui.commands import Commands, report_command
+from diag.tui.commands import Commands, Palette, report_command
 from diag.tui.faults import MOST_FAULTS, FaultScreen, cause_of
 from diag.tui.navigation import FAULT, OPENING, TITLES, VIEW_OF, Target, ViewName
 from diag.tui.screens.findings import Findings
@@ -30,6 +30,9 @@ from diag.tui.session import Request, Session
 VIEWS: tuple[type[View], ...] = (Overview, Findings, Timeline, Kernels, Roofline, Launch, Tree, Ranks, Sql)
 
 
+MOST_RETURNS = 100
+
+
 class DiagApp(App[None]):
     TITLE = "diag"
     CSS_PATH = "app.tcss"
@@ -43,9 +46,11 @@ class DiagApp(App[None]):
         *(Binding(str(number), f"view('{name}')", TITLES[name], show=False) for number, name in enumerate(TITLES, 1)),
         Binding("slash", "screen.search", "Search"),
         Binding("o", "open", "Open", show=False),
+        Binding("b", "go_back", "Back", show=False),
         Binding("question_mark", "toggle_help", "Help"),
         Binding("ctrl+p", "command_palette", "Commands"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+z", "suspend_process", "Suspend", show=False),
     ]
 
     session: Session
@@ -54,18 +59,28 @@ class DiagApp(App[None]):
         super().__init__()
         self.animation_level = "none"  # over SSH each frame of one is a delay
         self.request = request
+        self._came_from: list[str] = []
         self.faults: list[BaseException] = []
 
     @property
     def has_session(self) -> bool:
         return hasattr(self, "session")
 
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self._draw_anew)
+
+    def _draw_anew(self, _: App[None]) -> None:
+        """After the shell had the terminal, of which Textual draws only what has changed."""
+        self.refresh(layout=True)
+
     async def begin(self, session: Session) -> None:
         """What was asked for is open: shows it, and closes what was open before."""
+        await self.switch_mode(OPENING)  # from what was looked at meanwhile, which could not be renewed else
         previous = self.session if self.has_session else None
         self.session = session
         for name in TITLES:
             await self._renew(name)
+        self._came_from = []
         await self.switch_mode("overview")
         if previous:
             await previous.close()
@@ -77,6 +92,10 @@ class DiagApp(App[None]):
     async def action_open(self) -> None:
         await self.switch_mode(OPENING)
 
+    def action_command_palette(self) -> None:
+        if self.use_command_palette and not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_toggle_help(self) -> None:
         if self.screen.query("HelpPanel"):
             self.action_hide_help_panel()
@@ -87,12 +106,19 @@ class DiagApp(App[None]):
         self.call_later(self._go, target)
 
     async def _go(self, target: Target) -> None:
+        if self.current_mode != VIEW_OF[type(target)]:
+            self._came_from = [*self._came_from[-MOST_RETURNS:], self.current_mode]
         await self.switch_mode(VIEW_OF[type(target)])
         while len(self.screen_stack) > 1:  # what was opened above the view when it was last looked at
             await self.pop_screen()
         view = self.screen
         assert isinstance(view, View)
         await view.show(target)
+
+    async def action_go_back(self) -> None:
+        """To the screen that the last jump came from, as it was left."""
+        if self._came_from:
+            await self.switch_mode(self._came_from.pop())
 
     def copy(self, text: str, what: str) -> None:
         """Into the clipboard of the terminal, as far as it lets programs write there."""

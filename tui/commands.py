@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from diag.rules.engine import rules
 from diag.tui.navigation import TITLES, ToFinding
@@ -60,6 +60,12 @@ class Commands(Provider):
         for rule in rules().values():
             yield Command(f"Rule {rule.id}: {rule.title}", partial(app.explain, rule.id), False)
         yield Command("Quit", app.action_quit)
+
+
+class Palette(CommandPalette):
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList)._lines:  # Textual turns pages of a list that is not laid out yet, and fails
+            super()._action_command_list(action)
 
 
 def _of_report(app: DiagApp) -> Iterator[Command]:

@@ -14,7 +14,7 @@ from diag.render.palette import SEVERITIES
 from diag.rules.engine import rules
 from diag.rules.finding import Evidence, Finding
 from diag.rules.report import Report
-from diag.tui.navigation import Target, ToFinding, ToKernel, ToLaunch, ToTimeline
+from diag.tui.navigation import Target, ToFinding, ToKernel, ToLaunch, ToRoofline, ToTimeline
 from diag.tui.text import safe
 from diag.tui.widgets.page import LONGEST_LINE, Entry, heading, prose
 
@@ -22,6 +22,7 @@ JUMPS = {
     "timeline": "t  its time on the timeline",
     "kernel": "k  all launches of its kernel",
     "launch": "l  its profile",
+    "roofline": "r  its point in the roofline",
 }
 
 
@@ -36,6 +37,8 @@ def jumps(report: Report, finding: Finding) -> dict[str, Target]:
         found["kernel"] = ToKernel(about.kernel)
     if about.launch is not None:
         found["launch"] = ToLaunch(about.launch)
+        if any(kernel.launch == about.launch for kernel in report.rooflines):
+            found["roofline"] = ToRoofline(about.launch)
     return found
 
 
@@ -57,7 +60,9 @@ def finding_entries(
         yield heading("Evidence (Enter opens formula, SQL and rows)")
         yield from _evidence(finding, width, open_evidence)
     yield heading("What could be won")
-    yield Entry(prose(_won(report, finding), width, indent="  "))
+    bound = _evidence_of_bound(finding)
+    opens = partial(open_evidence, finding, bound) if bound is not None else None
+    yield Entry(prose(_won(report, finding), width, indent="  "), opens, "won")
     for other in _overlapping(report, finding):
         shown = prose(f"overlaps {other.id}: {other.title}", width, indent="      ", first="    → ")
         yield Entry(shown, partial(go, ToFinding(other.id)), ("overlap", other.id))
@@ -90,8 +95,14 @@ def _identity(report: Report, finding: Finding) -> str:
 
 
 def _won(report: Report, finding: Finding) -> str:
-    bound = phrases.at_most(finding, report) or "No bound can be given."
-    return f"{bound} {finding.counterfactual}"
+    unbounded = "No bound can be given. " if finding.recoverable_ns is None else ""
+    return unbounded + phrases.gain(finding, report)
+
+
+def _evidence_of_bound(finding: Finding) -> Evidence | None:
+    """The figure that says what could be won at most, where one of them does."""
+    bound_ns = finding.recoverable_ns
+    return next((each for *_, each in phrases.outline(finding.evidence) if bound_ns and each.value == bound_ns), None)
 
 
 def _overlapping(report: Report, finding: Finding) -> list[Finding]:

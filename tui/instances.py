@@ -13,6 +13,7 @@ from diag.launches.kernel import configuration
 from diag.launches.launch import Size
 from diag.rules.report import DeviceRow, KernelRow
 from diag.store.case import Case
+from diag.tui.navigation import ToTimeline
 
 PAGE = 1_000
 Order = Literal["longest", "time"]
@@ -137,6 +138,15 @@ def load(case: Case, parts: Sequence[KernelRow], devices: Sequence[DeviceRow]) -
         part=part[by_start],
         **{name: values[by_start] for name, values in columns.items()},
     )
+
+
+def longest(case: Case, parts: Sequence[KernelRow], devices: Sequence[DeviceRow]) -> Instance | None:
+    return next(iter(load(case, parts, devices).page(case, "longest", 0)), None)
+
+
+def place_of(launch: Instance) -> ToTimeline:
+    part = launch.part
+    return ToTimeline(part.source, (launch.start_ns, launch.end_ns), part.process, part.device)
 
 
 def _window(part: KernelRow, devices: Sequence[DeviceRow]) -> tuple[int, int]:

@@ -16,6 +16,8 @@ from diag.rules.report import KernelRow, Report
 from diag.store.names import pattern_of
 from diag.tui.widgets.row_table import Column
 
+NOT_PROFILED = "Nsight Compute has not profiled this kernel: open its report together with this trace."
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -184,6 +186,12 @@ def profiles(report: Report) -> Mapping[str, LaunchRow]:
         found.setdefault(comparable(name), row)
         found.setdefault(comparable(row.short_name), row)
     return found
+
+
+def profile_named(report: Report, name: str) -> LaunchRow | None:
+    """The launch that speaks for the kernel of this name in a timeline."""
+    entry = named(report, name)
+    return None if entry is None else profile_of(profiles(report), entry)
 
 
 def profile_of(profiled: Mapping[str, LaunchRow], entry: Entry) -> LaunchRow | None:

@@ -40,6 +40,11 @@ def _group(rows: Sequence[LaunchRow]) -> Entry:
     return Entry(speaker, len(rows), sum(durations) if durations else None)
 
 
+def matching(rows: Sequence[Entry], wanted: str) -> list[Entry]:
+    """Those whose name has this part."""
+    return [row for row in rows if wanted.casefold() in row.searched]
+
+
 def columns(rows: Sequence[Entry]) -> list[Column[Entry]]:
     is_grouped = any(row.count > 1 for row in rows)
     count: Column[Entry] = Column("count", "launches", 9, lambda row: f"{row.count:,}", lambda row: row.count)

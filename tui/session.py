@@ -22,6 +22,8 @@ from diag.rules.report import Report
 from diag.rules.stored import report_of
 from diag.store.case import Case
 from diag.store.sqlite_errors import IS_STOPPED
+from diag.tui.emptiness import empty_views
+from diag.tui.navigation import ViewName
 
 Answer = TypeVar("Answer")
 
@@ -45,6 +47,7 @@ class Session:
     def __init__(self, request: Request, stop: threading.Event) -> None:
         self.request = request
         self.report: Report
+        self.empty_views: frozenset[ViewName]
         self._case: Case
         self._stop = stop
         self._stack = ExitStack()
@@ -87,6 +90,7 @@ class Session:
         self._case = self._stack.enter_context(open_inputs(self.request.inputs, self.request.imports, step))
         step("applying rules")
         self.report = report_of(self._case, self.request.analysis)
+        self.empty_views = empty_views(self._case, self.report)
         attach_exports(self._case)
 
     def _check(self) -> None:

@@ -219,9 +219,14 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
 
 
 def won(finding: Finding, report: Report | None = None) -> str:
-    """The bound and its assumption in full; many a counterfactual states the bound itself."""
+    """The bound and its assumption in full, and which findings speak of the same time."""
+    return " ".join(filter(None, (gain(finding, report), overlap(report, finding) if report else None)))
+
+
+def gain(finding: Finding, report: Report | None = None) -> str:
+    """The bound and its assumption; many a counterfactual states the bound itself."""
     bound = None if _states_bound(finding) else at_most(finding, report)
-    return " ".join(filter(None, (bound, finding.counterfactual, overlap(report, finding) if report else None)))
+    return " ".join(filter(None, (bound, finding.counterfactual)))
 
 
 def _states_bound(finding: Finding) -> bool:

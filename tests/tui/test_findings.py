@@ -43,7 +43,7 @@ def test_a_figure_opens_its_formula_sql_and_rows(training: Path) -> None:
         assert "SELECT kind, start_ns" in text
         n_rows = await pilot.app.session.ask(lambda case: len(case.rows(sql)))
         assert pilot.app.screen.query_one(DataTable).row_count == n_rows > 0
-        await press(pilot, "s")
+        await press(pilot, "x")
         assert pilot.app.current_mode == "sql"
         assert f"{n_rows} rows" in shown(pilot)
         await press(pilot, "2", "escape")

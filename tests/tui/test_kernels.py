@@ -143,10 +143,10 @@ def test_launches_of_a_kernel_lead_to_the_timeline(two_ranks: Path) -> None:
         assert "Launches 1 to 20 of 20, the longest first" in shown(pilot)
         first = cursor(pilot, "instances-table")
         assert first.duration_ns == 10 * MS
-        await press(pilot, "o")
+        await press(pilot, "s")
         assert "in the order of time" in shown(pilot)
         assert cursor(pilot, "instances-table").duration_ns == 1 * MS
-        await press(pilot, "o", "enter")
+        await press(pilot, "s", "enter")
         window = (first.start_ns, first.end_ns)
         assert told == [ToTimeline(1, window, process=first.part.process, device=first.part.device)]
         await press(pilot, "escape")

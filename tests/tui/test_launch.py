@@ -185,7 +185,7 @@ def test_code_by_samples_by_address_and_by_line(profile: Path) -> None:
         await press(pilot, "s", "s")
         assert "offset▼" in shown(pilot)
         assert [row.offset for row in code.rows] == [0, 16, 32, 48, 64]
-        await press(pilot, "t")
+        await press(pilot, "m")
         assert [row.where for row in code.rows] == [f"kernels.cu:{number}" for _, number in LINES]
         assert "5 instructions in 3 lines" in shown(pilot)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 import threading
 from collections.abc import Sequence
@@ -12,9 +13,11 @@ from textual.widgets import Input, ProgressBar, Static
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.input_file import Progress, Step
+from diag.rules.analysis import AnalysisOptions
 from diag.store.case import Case
 from diag.tui.app import DiagApp
 from diag.tui.screens.opening import Opening
+from diag.tui.session import Request
 from diag.tui.widgets.chooser import Chooser
 from diag.tui.widgets.files import Files, readable_in
 from diag.tui.widgets.page import Page
@@ -175,6 +178,60 @@ def test_escape_ends_an_import_and_nothing_is_left(runs: Path, monkeypatch: pyte
     monkeypatch.setitem(DiagApp.MODES, "opening", Held)
     drive([], scenario, use_cache=True)
     assert list((runs.parent / "cache").glob(".making-*")) == []
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["typed", "named"])
+def test_q_ends_it_while_a_report_is_read(runs: Path, monkeypatch: pytest.MonkeyPatch, typed: bool) -> None:
+    reached, pressed = threading.Event(), threading.Event()
+    path = runs / "train.pt.trace.json.gz"
+
+    class Held(Opening):
+        def _progress(self, step: str) -> None:
+            reached.set()
+            pressed.wait(20)
+
+    async def run() -> None:
+        request = Request([] if typed else [path], ImportOptions(), AnalysisOptions())
+        async with DiagApp(request).run_test() as pilot:
+            if typed:
+                pilot.app.screen.query_one(Input).value = str(path)
+                await pilot.press("enter")
+            await until(pilot, reached.is_set)
+            await pilot.press("q")
+            pressed.set()
+            assert pilot.app._exit
+
+    monkeypatch.setitem(DiagApp.MODES, "opening", Held)
+    asyncio.run(run())
+    assert list((runs.parent / "cache").glob(".making-*")) == []
+
+
+def test_whoever_looks_at_the_first_report_meanwhile_is_taken_to_the_second(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second import waits at its first step until another screen has been chosen."""
+    looked = threading.Event()
+    looked.set()
+
+    class Held(Opening):
+        def _progress(self, step: str) -> None:
+            looked.wait(20)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        first = app_of(pilot).session
+        await press(pilot, "o")
+        looked.clear()
+        pilot.app.screen.query_one(Input).value = "host.pt.trace.json.gz"
+        await pilot.press("enter", "4")
+        await until(pilot, lambda: app_of(pilot).current_mode == "kernels")
+        looked.set()
+        await until(pilot, lambda: app_of(pilot).session is not first)
+        await settle(pilot)
+        assert app_of(pilot).current_mode == "overview"
+        assert "The data loader holds up the program" in shown(pilot)
+
+    monkeypatch.setitem(DiagApp.MODES, "opening", Held)
+    drive([runs / "train.pt.trace.json.gz"], scenario)
 
 
 def test_the_bar_is_filled_where_it_is_known_how_far_an_import_is(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

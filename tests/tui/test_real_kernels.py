@@ -47,7 +47,7 @@ def test_each_launch_has_its_sections(name: str) -> None:
 @pytest.mark.parametrize("name", ["a100-selfjoin-full", "a10g-esmm-basic", "cuda-course", "gh200-nuclear-fast"])
 def test_every_section_is_drawn(name: str) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "5", "v", "right", "6", "enter")
+        await press(pilot, "5", "m", "right", "6", "enter")
         for _ in range(6):
             assert all(line.isprintable() for line in shown(pilot).splitlines())
             await press(pilot, "end", "right")

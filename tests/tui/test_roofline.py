@@ -169,10 +169,10 @@ def test_levels(profile: Path) -> None:
         await press(pilot, "5")
         seen = []
         for _ in range(4):
-            await press(pilot, "v")
+            await press(pilot, "m")
             seen.append(selected(pilot).mark.level)
         assert seen == ["DRAM", "L2", "L1", "DRAM"]
-        await press(pilot, "v", "v")
+        await press(pilot, "m", "m")
         assert "over the bytes of L2" in shown(pilot)
 
     drive([profile], scenario)
@@ -244,7 +244,7 @@ def test_devices_take_turns(profile: Path, tmp_path: Path) -> None:
 
 def test_without_any_the_screen_says_what_to_capture(training: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "5", "v", "d", "left", "right", "enter", "l", "k", "s", "S")
+        await press(pilot, "5", "m", "d", "left", "right", "enter", "l", "k", "s", "S")
         assert isinstance(pilot.app.screen, Roofline)
         assert "ncu --set roofline" in shown(pilot)
 
@@ -258,7 +258,7 @@ def test_hostile_names_are_only_shown(tmp_path: Path, name: str, size: tuple[int
     report: NcuReport = replace(PROFILE, launches=launches, device=f"GPU {name}")
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "5", "down", "v")
+        await press(pilot, "5", "down", "m")
         assert all(line.isprintable() for line in shown(pilot).splitlines())
 
     drive([report.write(tmp_path / "kernels.ncu-rep")], scenario, size=size)

@@ -79,6 +79,20 @@ def test_ctrl_c_and_resizing_do_no_harm(training: Path, tmp_path: Path) -> None:
         terminal.wait_for(is_back)
 
 
+def test_ctrl_z_gives_the_shell_back_and_fg_the_app(training: Path, tmp_path: Path) -> None:
+    with Terminal.opened(tmp_path) as terminal:
+        terminal.run(DIAG, "tui", str(training))
+        terminal.wait_for("Found (6)")
+        terminal.type("C-z")
+        terminal.wait_for(is_back)
+        terminal.run("fg")
+        terminal.wait_for("Found (6)")
+        terminal.type("2")
+        terminal.wait_for("Clear (")
+        terminal.type("q")
+        terminal.wait_for(is_back)
+
+
 def test_without_a_terminal_it_says_what_to_use(training: Path) -> None:
     done = subprocess.run(
         [DIAG, "tui", str(training)], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
 from diag.render import phrases
 from diag.rules.finding import Evidence
 from diag.tui.navigation import ToQuery
+from diag.tui.screens.above import Above
 from diag.tui.text import content
 from diag.tui.widgets.rows import Rows
 
@@ -23,18 +23,18 @@ LONGEST_S = 20.0
 """That rows are looked for, unasked."""
 
 
-class EvidenceScreen(Screen[None]):
+class EvidenceScreen(Above[None]):
     AUTO_FOCUS = "DataTable"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Stop or back", priority=True),
-        Binding("s", "query", "Open in SQL"),
+        Binding("x", "query", "Open in SQL"),
         Binding("c", "copy", "Copy SQL"),
     ]
     HELP = """
 # A figure
 
 How it was computed, and the rows of the case behind it; only the first thousand, and only what twenty seconds find.
-`s` opens the statement on the SQL screen, to be changed. `escape` stops the search for rows, then goes back.
+`x` opens the statement on the SQL screen, to be changed. `escape` stops the search for rows, then goes back.
 """
 
     def __init__(self, title: str, evidence: Evidence) -> None:
@@ -65,7 +65,7 @@ How it was computed, and the rows of the case behind it; only the first thousand
         if rows.is_running:
             rows.interrupt()
         else:
-            self.dismiss()
+            self.leave()
 
     def action_query(self) -> None:
         if self._evidence.sql:

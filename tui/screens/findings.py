@@ -39,6 +39,7 @@ class Findings(View):
         Binding("t", "jump('timeline')", "Timeline"),
         Binding("k", "jump('kernel')", "Kernel", show=False),
         Binding("l", "jump('launch')", "Launch", show=False),
+        Binding("r", "jump('roofline')", "Roofline", show=False),
         Binding("e", "explain", "Rule"),
         Binding("c", "copy(False)", "Copy", show=False),
         Binding("C", "copy(True)", "Copy id", show=False),
@@ -54,7 +55,8 @@ the list.
 everything else as it was; findings that overlap do not add up.
 
 `s` leaves critical ones only, then warnings too, then shows all. `/` searches titles, rules and kernels. `n` goes to
-the next group. `t`, `k` and `l` go to its time, its kernel, its profile. `c` copies the command that explains it, `C`
+the next group. `t`, `k`, `l` and `r` go to its time, its kernel, its profile, its point
+in the roofline. `c` copies the command that explains it, `C`
 its id.
 """
 

@@ -9,8 +9,7 @@ from typing import ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.widgets import ContentSwitcher, Static
+from textual.widgets import ContentSwitcher
 
 from diag.errors import DiagError
 from diag.model import units
@@ -21,9 +20,9 @@ from diag.tui.launch_rows import Entry
 from diag.tui.navigation import Target, ToKernel, ToLaunch, ToRoofline
 from diag.tui.screens.view import View
 from diag.tui.text import content
-from diag.tui.widgets.filter_box import FilterBox
+from diag.tui.widgets.filtered_list import FilteredList, Listing
 from diag.tui.widgets.launch_page import LaunchPage
-from diag.tui.widgets.row_table import RowTable, Sort, ordered
+from diag.tui.widgets.row_table import Sort
 
 NOTHING = (
     "No launch of this case was measured by Nsight Compute. Measure one with: ncu --set full -k regex:KERNEL -c 1 -o "
@@ -48,16 +47,13 @@ are not those of the run; see *Conditions*.
 - **Stalls**: what warps waited for. A stall alone proves nothing: where something is at its limit, it is only the sign
   of that.
 - **Code**: instructions by the samples that warps left there. A warp waits *at* an instruction for what an earlier one
-  asked for. `t` puts those of a source line together.
+  asked for. `m` puts those of a source line together.
 - **NVIDIA**: what its own rules said. ● is a fault, ○ none, × could not be told.
 """
     CSS = """
     Launch ContentSwitcher { height: 1fr; }
-    Launch #launch-summary { height: auto; max-height: 3; }
-    Launch #launch-detail { height: auto; max-height: 4; border-top: solid $foreground 30%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("g", "group", "Group"),
         Binding("n", "step(1)", "Next"),
         Binding("p", "step(-1)", "Prev"),
         Binding("k", "kernel", "Kernel"),
@@ -65,29 +61,32 @@ are not those of the run; see *Conditions*.
         Binding("escape", "back", "List"),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_grouped = True
-        self._entries: Sequence[Entry] = ()
-
     def body(self) -> ComposeResult:
-        with ContentSwitcher(initial="launch-list"):
-            with Vertical(id="launch-list"):
-                yield Static(id="launch-summary")
-                yield FilterBox("part of a kernel's name")
-                yield RowTable[Entry](launch_rows.columns([]), Sort("time"), dom_id="launches-table")
-                yield Static(id="launch-detail")
+        with ContentSwitcher(initial="launches-list"):
+            yield FilteredList[Entry](
+                Listing(
+                    rows=lambda is_grouped: launch_rows.entries(self.session.report, is_grouped=is_grouped),
+                    matching=launch_rows.matching,
+                    columns=launch_rows.columns,
+                    key=lambda entry: entry.row.id,
+                    summary=self._summary,
+                    detail=lambda entry: content(entry.row.name),
+                ),
+                Sort("time"),
+                prompt="part of a kernel's name",
+                is_grouped=True,
+                dom_id="launches",
+            )
             yield LaunchPage()
 
     def on_mount(self) -> None:
-        self._load()
-        self._table.focus()
+        self._list.table.focus()
         if len(self.session.report.launches) == 1:
             self.open(self.session.report.launches[0])
 
     @property
-    def _table(self) -> RowTable[Entry]:
-        return self.query_one("#launches-table", RowTable)
+    def _list(self) -> FilteredList[Entry]:
+        return self.query_one(FilteredList)
 
     @property
     def _page(self) -> LaunchPage:
@@ -98,63 +97,30 @@ are not those of the run; see *Conditions*.
         return self.query_one(ContentSwitcher).current == "launch-page"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys that mean nothing where one is are not offered."""
-        if not self.is_mounted or action not in ("group", "step", "back"):
+        """Keys that mean nothing in the list are not offered there."""
+        if not self.is_mounted or action not in ("step", "back"):
             return super().check_action(action, parameters)
-        return self._shows_page == (action != "group")
+        return self._shows_page
 
     # ---- the list --------------------------------------------------------------------------------------------------
 
-    def _load(self) -> None:
-        self._entries = launch_rows.entries(self.session.report, is_grouped=self._is_grouped)
-        self._fill()
-
-    def _fill(self, sort: Sort | None = None) -> None:
-        table, wanted = self._table, self.query_one(FilterBox).value.casefold()
-        before = table.row
-        columns = launch_rows.columns(self._entries)
-        found = [row for row in self._entries if wanted in row.searched]
-        rows = ordered(found, columns, sort or table.sort)
-        at = next((i for i, row in enumerate(rows) if before is not None and row.row.id == before.row.id), 0)
-        table.fill(rows, sort, columns, at)
-        self.query_one("#launch-summary", Static).update(content(self._summary(len(rows))))
-
-    def _summary(self, shown: int) -> str:
-        if not self._entries:
+    def _summary(self, entries: Sequence[Entry], shown: int, is_grouped: bool) -> str:
+        if not entries:
             return NOTHING
-        of = f"{shown:,} of " if shown < len(self._entries) else ""
+        of = f"{shown:,} of " if shown < len(entries) else ""
         launches = units.count(len(self.session.report.launches), "launch")
-        if self._is_grouped:
-            kernels = units.count(len(self._entries), "kernel")
+        if is_grouped:
+            kernels = units.count(len(entries), "kernel")
             return f"{of}{kernels}, {launches}; the one of median duration speaks for its kernel"
         return f"{of}{launches}, each by itself"
 
     def action_search(self) -> None:
         if not self._shows_page:
-            self.query_one(FilterBox).begin()
+            self._list.begin_search()
 
-    def on_input_changed(self) -> None:
-        self._fill()
-
-    def on_filter_box_left(self) -> None:
-        self._table.focus()
-
-    def action_group(self) -> None:
-        if not self._shows_page:
-            self._is_grouped = not self._is_grouped
-            self._load()
-
-    def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
-        self._fill(event.sort)
-
-    def on_row_table_highlighted(self) -> None:
-        entry = self._table.row
-        self.query_one("#launch-detail", Static).update(content(entry.row.name if entry else ""))
-
-    def on_row_table_opened(self) -> None:
-        entry = self._table.row
-        if entry is not None:
-            self.open(entry.row)
+    def on_filtered_list_opened(self) -> None:
+        if self._list.row is not None:
+            self.open(self._list.row.row)
 
     # ---- one launch ------------------------------------------------------------------------------------------------
 
@@ -181,9 +147,9 @@ are not those of the run; see *Conditions*.
 
     def action_back(self) -> None:
         if self._shows_page:
-            self.query_one(ContentSwitcher).current = "launch-list"
+            self.query_one(ContentSwitcher).current = "launches-list"
             self.refresh_bindings()
-            self._table.focus()
+            self._list.table.focus()
 
     async def show(self, target: Target) -> None:
         if not isinstance(target, ToLaunch):
@@ -200,7 +166,7 @@ are not those of the run; see *Conditions*.
     def _row(self) -> LaunchRow | None:
         if self._shows_page:
             return self._page.row
-        return self._table.row.row if self._table.row else None
+        return self._list.row.row if self._list.row else None
 
     def action_kernel(self) -> None:
         if row := self._row:

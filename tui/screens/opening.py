@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 class Opening(Screen[None]):
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "stop", "Stop or back", priority=True)]
     HELP = """
 # Opening
@@ -63,9 +64,10 @@ from the cache.
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._show_elapsed)
-        self._show(is_importing=False)
-        if self.diag.request.inputs:
-            self._open(self.diag.request.inputs)
+        inputs = self.diag.request.inputs
+        self._show(is_importing=bool(inputs))
+        if inputs:
+            self._open(inputs)
 
     def on_unmount(self) -> None:
         self._stop.set()
@@ -133,7 +135,9 @@ from the cache.
         shown = self.query_one("#error", Static)
         shown.display = bool(error)
         shown.update(content(f"✗ {error}", room=800))
-        if not is_importing:
+        if is_importing:
+            self.set_focus(None)  # else keys are typed into what is out of sight
+        else:
             self.query_one(Chooser).focus_path()
 
 

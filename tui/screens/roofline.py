@@ -50,7 +50,7 @@ the roof on either side, a kernel waits: read the stalls of its launch.
 - Full lines hold at the clocks of the kernel; those measured here by `diag calibrate` are bold and say so. Sparse dots
   are what a **datasheet** promises, at clocks of its own.
 - `!` and a point above its roof are no wonder but an error: of a counter or of a ceiling.
-- `v` chooses the level of memory over whose bytes the points stand: L1, L2, DRAM, or of each kernel the nearest to its
+- `m` chooses the level of memory over whose bytes the points stand: L1, L2, DRAM, or of each kernel the nearest to its
   roof.
 """
     CSS = """
@@ -62,7 +62,7 @@ the roof on either side, a kernel waits: read the stalls of its launch.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "beside(-1)", "Left", show=False),
         Binding("right", "beside(1)", "Right", show=False),
-        Binding("v", "level", "Level"),
+        Binding("m", "level", "Level"),
         Binding("d", "device", "Device"),
         Binding("l", "launch", "Launch"),
         Binding("k", "kernel", "Kernel"),
@@ -97,6 +97,7 @@ the roof on either side, a kernel waits: read the stalls of its launch.
         """The chart that is chosen, with the point of a launch or else the first one selected."""
         if not self._charts:
             self.query_one("#roofline-told", Static).update(content(NOTHING))
+            self.query_one(RooflinePlot).display = False
             return
         whole = self._charts[self._at]
         self._chart = at_level(whole, self._level)

@@ -7,18 +7,18 @@ from typing import ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Footer, Markdown
 
 from diag.render.rule_pages import page
 from diag.rules.engine import rules
+from diag.tui.screens.above import Above
 
 
-class RulePage(Screen[None]):
+class RulePage(Above[None]):
     """Nothing on it comes from a trace."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back"),
+        Binding("escape", "back", "Back"),
         Binding("c", "copy", "Copy the command"),
     ]
 
@@ -30,6 +30,9 @@ class RulePage(Screen[None]):
         with VerticalScroll(classes="document"):
             yield Markdown(page(rules()[self.rule_id]), open_links=False)
         yield Footer(show_command_palette=False)
+
+    def action_back(self) -> None:
+        self.leave()
 
     def action_copy(self) -> None:
         from diag.tui.app import DiagApp

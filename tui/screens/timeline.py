@@ -35,7 +35,20 @@ TALL, MOST_LINES, FEWEST_LINES = 30, 9, 5
 """Lines of what was measured, by the height of the terminal."""
 
 COMMANDS = frozenset(
-    {"gap", "longest_gaps", "finding", "stretch", "match", "slice", "details", "linked", "kernel", "sql"}
+    {
+        "gap",
+        "longest_gaps",
+        "finding",
+        "stretch",
+        "match",
+        "slice",
+        "details",
+        "linked",
+        "kernel",
+        "launch",
+        "roofline",
+        "sql",
+    }
 )
 
 NOTHING = "These inputs have no timeline: they hold launches or measurements that were taken one by one."
@@ -64,7 +77,9 @@ class Timeline(Jumps, SliceCommands):
         Binding("enter", "details", "Details"),
         Binding("c", "linked", "Its call, or what it launched", show=False),
         Binding("k", "kernel", "Kernel", show=False),
-        Binding("s", "sql", "SQL", show=False),
+        Binding("l", "launch", "Profile", show=False),
+        Binding("r", "roofline", "Roofline", show=False),
+        Binding("x", "sql", "SQL", show=False),
     ]
 
     def __init__(self) -> None:

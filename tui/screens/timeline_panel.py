@@ -15,6 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from diag.render.escape import one_line
+from diag.tui.screens.above import Above
 from diag.tui.text import content
 
 Goal = TypeVar("Goal")
@@ -31,7 +32,7 @@ class Choice(Generic[Goal]):
     goal: Goal
 
 
-class Panel(ModalScreen[Goal | None], Generic[Goal]):
+class Panel(Above[Goal | None], ModalScreen[Goal | None], Generic[Goal]):
     """Its result is the goal of what was chosen; None when it was left."""
 
     CSS = """
@@ -58,10 +59,10 @@ class Panel(ModalScreen[Goal | None], Generic[Goal]):
             yield Static(content("Enter goes there · Esc closes" if self._choices else "Esc closes", "dim"))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self._choices[event.option_index].goal)
+        self.leave(self._choices[event.option_index].goal)
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        self.leave()
 
 
 def _table(facts: Sequence[tuple[str, str]]) -> Content:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from textual import work
 
 from diag.model import units
-from diag.tui.navigation import ToKernel, ToQuery
+from diag.tui.kernel_rows import NOT_PROFILED, profile_named
+from diag.tui.navigation import ToKernel, ToLaunch, ToQuery, ToRoofline
 from diag.tui.screens.timeline_commands import Commands
 from diag.tui.screens.timeline_panel import Choice, Panel
 from diag.tui.timeline import gap_text
@@ -70,12 +71,33 @@ class SliceCommands(Commands):
 
     @work(group="timeline-jump", exclusive=True)
     async def action_kernel(self) -> None:
+        if (name := await self._kernel_under_cursor()) is not None:
+            self.go(ToKernel(name))
+
+    @work(group="timeline-jump", exclusive=True)
+    async def action_launch(self) -> None:
+        await self._to_profile(ToLaunch)
+
+    @work(group="timeline-jump", exclusive=True)
+    async def action_roofline(self) -> None:
+        await self._to_profile(ToRoofline)
+
+    async def _to_profile(self, target: type[ToLaunch] | type[ToRoofline]) -> None:
+        if (name := await self._kernel_under_cursor()) is None:
+            return
+        profile = profile_named(self.session.report, name)
+        if profile is None:
+            self.say(NOT_PROFILED)
+        else:
+            self.go(target(profile.id))
+
+    async def _kernel_under_cursor(self) -> str | None:
         line, found = self.chart.line, await self._under_cursor()
         known = await self._details(found, line) if found else None
         if known is None or known.kernel is None:
             self.say("no kernel lies under the cursor")
-            return
-        self.go(ToKernel(known.kernel))
+            return None
+        return known.kernel
 
     @work(group="timeline-jump", exclusive=True)
     async def action_sql(self) -> None:

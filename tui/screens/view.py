@@ -23,7 +23,7 @@ class View(Screen[None]):
     NAME: ClassVar[ViewName]
 
     def compose(self) -> ComposeResult:
-        yield Menu(self.NAME)
+        yield Menu(self.NAME, self.session.empty_views)
         yield from self.body()
         yield Footer(show_command_palette=False)
 

@@ -19,7 +19,6 @@ from diag.render.table import NOT_CAPTURED
 from diag.tui import instances
 from diag.tui.instances import PAGE, Instance, Instances, Order, Spread
 from diag.tui.kernel_rows import Entry
-from diag.tui.navigation import ToTimeline
 from diag.tui.text import content
 from diag.tui.widgets.row_table import Column, RowTable, Sort
 
@@ -62,7 +61,6 @@ class InstanceList(Vertical):
     InstanceList > #instance-name { max-height: 2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "order", "Order"),
         Binding("n", "turn_page(1)", "Next"),
         Binding("p", "turn_page(-1)", "Previous"),
     ]
@@ -87,6 +85,11 @@ class InstanceList(Vertical):
     @property
     def _table(self) -> RowTable[Instance]:
         return self.query_one(RowTable)
+
+    @property
+    def row(self) -> Instance | None:
+        """The launch with the cursor."""
+        return self._table.row
 
     def open(self, entry: Entry) -> None:
         self.entry, self._found, self._order, self._page = entry, None, "longest", 0
@@ -137,7 +140,7 @@ class InstanceList(Vertical):
     def _say(self, place: str, text: Content) -> None:
         self.query_one(place, Static).update(text)
 
-    def action_order(self) -> None:
+    def _turn_order(self) -> None:
         self._order, self._page = "time" if self._order == "longest" else "longest", 0
         self._load()
 
@@ -151,12 +154,9 @@ class InstanceList(Vertical):
     def on_row_table_sorted(self, event: RowTable.Sorted) -> None:
         """A click on either header, or a key: there are two orders."""
         event.stop()
-        self.action_order()
+        self._turn_order()
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
         event.stop()
-        row = self._table.row
-        if row is not None:
-            part = row.part
-            window = (row.start_ns, row.end_ns)
-            self.diag.go(ToTimeline(part.source, window, process=part.process, device=part.device))
+        if self.row is not None:
+            self.diag.go(instances.place_of(self.row))

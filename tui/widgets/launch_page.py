@@ -37,7 +37,7 @@ class LaunchPage(Vertical):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "tab(-1)", "Section", show=False),
         Binding("right", "tab(1)", "Section", key_display="←→"),
-        Binding("t", "lines", "Lines"),
+        Binding("m", "lines", "Lines"),
     ]
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class LaunchPage(Vertical):
             return NO_CODE
         samples = sum(line.samples or 0 for line in code)
         of = f"{units.count(samples, 'sample')} of warps" if samples else NO_SAMPLES
-        lines = f" in {units.count(shown, 'line')}, t: instructions" if self._has_lines else ", t: by source line"
+        lines = f" in {units.count(shown, 'line')}, m: instructions" if self._has_lines else ", m: by source line"
         nowhere = (
             "" if any(line.sass or line.line for line in code) else ". The report has no machine code and no lines"
         )

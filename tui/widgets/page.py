@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual import events
+from textual._widget_navigation import Direction
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
@@ -103,12 +104,23 @@ class Page(OptionList):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if run := self._entries[event.option_index].run:
-            run()
+        if (entry := self._entry_of(event)) and entry.run:
+            entry.run()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
-        self.post_message(self.Reached(self, self._entries[event.option_index]))
+        if entry := self._entry_of(event):
+            self.post_message(self.Reached(self, entry))
+
+    def _entry_of(self, event: OptionList.OptionMessage) -> Entry | None:
+        """None when the page was built anew since."""
+        at = event.option_index
+        is_current = at < len(self._entries) and self.get_option_at_index(at) is event.option
+        return self._entries[at] if is_current else None
+
+    def _move_page(self, direction: Direction) -> None:
+        if self._lines:  # which it lacks from being built anew until it is laid out
+            super()._move_page(direction)
 
     # ---- the cursor never jumps over text that has not been in sight -----------------------------------------------
 
@@ -137,5 +149,7 @@ class Page(OptionList):
             self.scroll_relative(y=direction * max(1, self.size.height // 3), animate=False, immediate=True)
 
     def _is_in_sight(self, at: int) -> bool:
+        if at not in self._index_to_line:
+            return False
         y = self._index_to_line[at]
         return self.scroll_y <= y and y + min(self._heights[at], self.size.height) <= self.scroll_y + self.size.height

@@ -86,7 +86,7 @@ class Rows(Vertical):
         except sqlite3.OperationalError as error:
             if not is_interrupt(error):
                 raise
-            why = "Stopped." if self._is_unwanted else f"Stopped after {seconds:.0f} s: s runs it without that bound."
+            why = "Stopped." if self._is_unwanted else f"Stopped after {seconds:.0f} s: x runs it without that bound."
             self._show(Found((), (), is_cut=False), why)
         except Stopped:
             return

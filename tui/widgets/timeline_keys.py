@@ -12,14 +12,14 @@ from diag.tui.widgets.timeline_chart import Chart
 
 class KeyedChart(Chart):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "pan(-1)", "Earlier", show=False),
-        Binding("right,l", "pan(1)", "Later", show=False),
-        Binding("shift+left,H,pageup", "page(-1)", "A screen earlier", show=False),
-        Binding("shift+right,L,pagedown", "page(1)", "A screen later", show=False),
+        Binding("left", "pan(-1)", "Earlier", show=False),
+        Binding("right", "pan(1)", "Later", show=False),
+        Binding("shift+left,pageup", "page(-1)", "A screen earlier", show=False),
+        Binding("shift+right,pagedown", "page(1)", "A screen later", show=False),
         Binding("comma,ctrl+left", "step(-1)", "Cursor one column earlier", show=False),
         Binding("full_stop,ctrl+right", "step(1)", "Cursor one column later", show=False),
-        Binding("plus,equals_sign,i", "zoom(1)", "Zoom in", key_display="+"),
-        Binding("minus,o", "zoom(-1)", "Zoom out", show=False),
+        Binding("plus,equals_sign", "zoom(1)", "Zoom in", key_display="+"),
+        Binding("minus", "zoom(-1)", "Zoom out", show=False),
         Binding("0,home", "whole", "Whole run", key_display="0"),
         Binding("z", "zoom_to_selection", "Zoom to the selection", show=False),
         Binding("backspace", "back", "Back to before the last jump", show=False),
