@@ -16,6 +16,8 @@ from tests.tui.driving import drive
 from tests.tui.synthetic_profile import PROFILE
 from tests.tui.test_documentation import with_keys
 
+pytestmark = pytest.mark.slow
+
 REPORTS = Path(os.environ.get("DIAG_REAL_REPORTS", "/nonexistent"))
 PRESSES = 2_000
 AT_ONCE = 10

@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+
+PATIENCE_S = 30.0
 
 HOLDS = """
 import os, signal, sys, time
@@ -48,9 +51,17 @@ class Held:
     def type(self, text: bytes) -> None:
         os.write(self.master, text)
 
+    def next_status(self) -> int:
+        """As `os.waitpid` has it, once the program ends or is suspended."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG))[0]:
+            assert time.monotonic() < deadline, "it goes on"
+            time.sleep(0.01)  # there is no waiting for a child with a bound
+        return found[1]
+
     def is_given_back(self) -> bool:
         """Its settings are those of before, and it was told to show the other screen and the cursor again."""
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE_S)
         self.read_until(b"\x1b[?1049l")
         return termios.tcgetattr(self.slave) == self.before and b"\x1b[?25h" in self.seen and b"\x1b[?7h" in self.seen
 
@@ -65,6 +76,7 @@ def held() -> Iterator[Held]:
         stdout=slave,
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads are involved
+        process_group=0,  # the one of the tests may be orphaned, and such a group cannot be suspended
     )
     here = Held(process, master, slave, before)
     here.read_until(b"here")
@@ -98,8 +110,7 @@ def test_after_a_signal(held: Held, number: signal.Signals) -> None:
 
 def test_while_suspended_it_belongs_to_the_shell(held: Held) -> None:
     held.process.send_signal(signal.SIGTSTP)
-    pid, status = os.waitpid(held.process.pid, os.WUNTRACED)
-    assert (pid, os.WIFSTOPPED(status)) == (held.process.pid, True)
+    assert os.WIFSTOPPED(held.next_status())
     held.read_until(b"\x1b[?1049l")
     assert termios.tcgetattr(held.slave) == held.before
     held.seen = b""
