@@ -37,9 +37,10 @@ def test_the_first_figure_whose_rows_have_times_tells_them(case: Case) -> None:
     assert evidence_spans(case, finding(None, "SELECT 1 AS x"), most=5) is None
 
 
-def test_a_figure_that_takes_too_long_is_passed_over(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_QUERY_S", 0.1)
-    assert evidence_spans(case, finding(ENDLESS, SPANS), most=1) == EvidenceSpans("figure 1", [(0, 20)])
+def test_a_figure_that_takes_too_long_ends_the_search(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STEPS", 1_000_000)
+    assert evidence_spans(case, finding(ENDLESS, SPANS), most=1) is None
+    assert evidence_spans(case, finding(SPANS, ENDLESS), most=1) == EvidenceSpans("figure 0", [(0, 20)])
 
 
 def test_who_is_told_to_stop_stops(case: Case) -> None:
