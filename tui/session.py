@@ -68,7 +68,7 @@ class Session:
         return session
 
     async def ask(self, work: Callable[[Case], Answer]) -> Answer:
-        """What `work` finds in the case, on the case's thread. Raises Stopped when the session ends meanwhile."""
+        """What `work` finds in the case, on the case's thread. Raises Stopped when it is closed meanwhile."""
         return await self._run(lambda: work(self._case))
 
     def interrupt(self) -> None:

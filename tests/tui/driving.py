@@ -63,10 +63,13 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Waits until no worker runs and the screen is drawn."""
-    with suppress(WorkerFailed):  # one of the app's faults, of which `drive` tells
-        await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
+    """Waits until no worker runs, nor one that the last of them has asked for, and the screen is drawn."""
+    while True:
+        with suppress(WorkerFailed):  # one of the app's faults, of which `drive` tells
+            await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        if all(worker.is_finished for worker in pilot.app.workers):
+            return
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:

@@ -62,7 +62,9 @@ def test_pictures(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await open_timeline(pilot)
         check_picture(pilot, "timeline")
-        await press(pilot, "v", *["full_stop"] * 12)
+        await press(pilot, "f")
+        check_picture(pilot, "timeline-finding")
+        await press(pilot, "0", "escape", "v", *["full_stop"] * 12)
         check_picture(pilot, "timeline-selection")
 
     drive([training], scenario, size=size)

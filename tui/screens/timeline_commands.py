@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
 from diag.rules.finding import Subject
@@ -12,7 +13,7 @@ from diag.tui.widgets.timeline_chart import Chart
 
 
 class Commands(View):
-    """A view over a chart. Rows are asked for on the session's thread, as that may take a scan of a table; what is
+    """A view over a chart. Rows are asked for on the thread of the case, as that may take a scan of a table; what is
     drawn comes from the reader."""
 
     _reader: Reader | None = None
@@ -26,9 +27,9 @@ class Commands(View):
         assert self._reader is not None
         return self._reader
 
+    @abstractmethod
     def say(self, note: str) -> None:
         """Shows a line until one moves on. It may come from a trace."""
-        raise NotImplementedError
 
     @property
     def origins(self) -> Mapping[int, int]:

@@ -1,7 +1,8 @@
-"""What the numbered screens have in common: the menu above, the keys below, and how they get at the session."""
+"""What the numbered screens have in common: the menu above, the keys below, and how they get at the case."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -27,8 +28,9 @@ class View(Screen[None]):
         yield from self.body()
         yield Footer(show_command_palette=False)
 
+    @abstractmethod
     def body(self) -> ComposeResult:
-        raise NotImplementedError
+        """What is between the menu and the keys."""
 
     @property
     def diag(self) -> DiagApp:
