@@ -10,6 +10,7 @@ import typer
 
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
+from diag.cli.options import MaxSize, NoCache
 from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import NothingToTell, UsageError
 
@@ -82,10 +83,8 @@ def compare(
         str | None, typer.Option("--range", metavar="NAME", help="Only the time inside ranges of this name, of both.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Rows of each table.")] = 5,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
-    max_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
-    ] = None,
+    no_cache: NoCache = False,
+    max_size: MaxSize = None,
 ) -> None:
     """Compare two runs: whether they may be compared, what moved, and whether it is beyond noise.
 

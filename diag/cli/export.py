@@ -12,6 +12,7 @@ import typer
 from diag.cli.ceilings import chosen
 from diag.cli.export_plots import SCALE, check_plots, remarks, write_plots
 from diag.cli.opening import opened
+from diag.cli.options import MaxSize, NoCache, WithNcuReport, WithNsysExport
 from diag.cli.terminal import StatusLine, note, remark, write
 from diag.errors import UsageError
 
@@ -86,16 +87,10 @@ def export(
         bool, typer.Option("--as-stored", help="Tables with ids as the case stores them, not names.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
-    with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
-    ] = False,
-    with_ncu_report: Annotated[
-        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
-    ] = False,
-    max_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
-    ] = None,
+    no_cache: NoCache = False,
+    with_nsys_export: WithNsysExport = False,
+    with_ncu_report: WithNcuReport = False,
+    max_size: MaxSize = None,
 ) -> None:
     """Write a case as a trace for Perfetto, its tables as CSV or Parquet, or what can be drawn of it as SVG or PNG.
 

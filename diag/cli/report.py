@@ -10,6 +10,7 @@ import typer
 
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
+from diag.cli.options import Ceilings, MaxSize, NoCache, ThresholdsFile, WithNcuReport, WithNsysExport
 from diag.cli.telling import FailOn, Format, Telling, tell
 from diag.cli.terminal import StatusLine, note
 from diag.errors import UsageError
@@ -59,25 +60,12 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the case in FILE.")
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
-    thresholds: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
-    ] = None,
-    ceilings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<FILE|none>", help="Measured ceilings for rooflines (default: those that diag calibrate stored)."
-        ),
-    ] = None,
-    with_nsys_export: Annotated[
-        bool, typer.Option("--with-nsys-export", help="Have an installed nsys export the .nsys-rep, as a check.")
-    ] = False,
-    with_ncu_report: Annotated[
-        bool, typer.Option("--with-ncu-report", help="Have NVIDIA's package read the .ncu-rep, as a check.")
-    ] = False,
-    max_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
-    ] = None,
+    no_cache: NoCache = False,
+    thresholds: ThresholdsFile = None,
+    ceilings: Ceilings = None,
+    with_nsys_export: WithNsysExport = False,
+    with_ncu_report: WithNcuReport = False,
+    max_size: MaxSize = None,
 ) -> None:
     """Read reports and traces, and say what the run is limited by.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from diag.cli.ceilings import chosen
+from diag.cli.options import Ceilings, NoCache, ThresholdsFile
 from diag.errors import UsageError
 
 
@@ -17,16 +18,9 @@ def tui(
         list[Path] | None,
         typer.Argument(metavar="[INPUT...]", readable=False, help="Traces, exports, reports, or one case."),
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither use nor fill the cache of cases.")] = False,
-    thresholds: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML with thresholds to change; see: diag explain thresholds")
-    ] = None,
-    ceilings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="<FILE|none>", help="Measured ceilings for rooflines (default: those that diag calibrate stored)."
-        ),
-    ] = None,
+    no_cache: NoCache = False,
+    thresholds: ThresholdsFile = None,
+    ceilings: Ceilings = None,
 ) -> None:
     """Browse reports and traces: findings, timeline, kernels, rooflines.
 

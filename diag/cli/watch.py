@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from diag.cli.choices import TextOrJson
+from diag.cli.options import ThresholdsFile
 from diag.errors import UsageError
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -55,9 +56,7 @@ def watch(
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve Prometheus at /metrics, on loopback unless HOST is given."),
     ] = None,
-    thresholds: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Thresholds in place of the shipped ones (TOML).")
-    ] = None,
+    thresholds: ThresholdsFile = None,
 ) -> None:
     """Watch a running workload: its GPUs, processes, threads and stacks, and what is wrong with it.
 

@@ -49,15 +49,8 @@ class Renderer(Protocol):
 
 
 def _text(
-    report: Report,
-    *,
-    width: int = 80,
-    color: bool = False,
-    braille: bool = True,
-    top: int = 5,
-    timeline: Timeline | None = None,
+    report: Report, *, width: int = 80, color: bool = False, braille: bool = True, top: int = 5, **_: object
 ) -> str:
-    del timeline
     return render_text(report, width=width, color=color, braille=braille, top=top)
 
 
