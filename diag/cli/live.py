@@ -172,7 +172,7 @@ class _Teller:
     def tell(self, run: LiveRun) -> None:
         is_due = run.snapshots[-1].clock_ns - self._judged_ns >= self._pause_ns
         if is_due or len(run.snapshots) <= FEW or self._n_dumps != _n_dumps(run):
-            self.judge(run)
+            self._decide(run)
         self.view = view_of(run, self._answers, self._record)
         if self.output is not None:
             self.output.show(self.view)
@@ -181,11 +181,14 @@ class _Teller:
 
     def judge(self, run: LiveRun) -> None:
         """Now, whether it is due or not."""
+        self._decide(run)
+        self.view = view_of(run, self._answers, self._record)
+
+    def _decide(self, run: LiveRun) -> None:
         began_ns = time.thread_time_ns()
         self._answers, self._judged_ns = self._judge(run), run.snapshots[-1].clock_ns
         self._pause_ns = max(JUDGED_EVERY_NS, round((time.thread_time_ns() - began_ns) / MOST_JUDGING))
         self._n_dumps = _n_dumps(run)
-        self.view = view_of(run, self._answers, self._record)
 
     def say_notes(self) -> None:
         while self._notes:
