@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from diag.collect.gpu import gpu_devices
 from tests.cli.conftest import DIAG, Command
 from tests.render.test_live_prometheus import parsed
+from tests.terminal import PROMPT, Terminal, needs_tmux
 
 BUSY = """
 import sys, threading
@@ -179,79 +178,49 @@ def test_prometheus_is_served_while_it_watches(diag: Command, busy: subprocess.P
     watching.communicate(timeout=30)
 
 
-class Tmux:
-    """A terminal of 80 by 24 of its own, with a shell in it."""
-
-    def __init__(self, socket: Path) -> None:
-        self._socket = socket
-        self("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env PS1='ready> ' sh")
-
-    def __call__(self, *words: str) -> str:
-        command = ["tmux", "-S", str(self._socket), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
-
-    def type(self, *keys: str) -> None:
-        self("send-keys", *keys)
-
-    @property
-    def screen(self) -> str:
-        return self("capture-pane", "-p")
-
-    def wait_for(self, *texts: str) -> str:
-        """What is shown once all of these texts are."""
-        deadline = time.monotonic() + 30
-        while not all(text in (screen := self.screen) for text in texts):
-            assert time.monotonic() < deadline, screen
-            time.sleep(0.05)
-        return screen
-
-
 @pytest.fixture
-def tmux(tmp_path: Path) -> Iterator[Tmux]:
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed")
-    terminal = Tmux(tmp_path / "tmux")
-    yield terminal
-    terminal("kill-server")
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    with Terminal.opened(tmp_path) as terminal:
+        yield terminal
 
 
-def test_the_live_picture_in_a_real_terminal(tmux: Tmux, busy: subprocess.Popen[str]) -> None:
-    tmux.wait_for("ready>")
-    tmux.type(shlex.join([str(DIAG), "watch", str(busy.pid), "--every", "200ms"]), "Enter")
-    screen = tmux.wait_for(f"(pid {busy.pid})", "PID", "TID", "over 0.2 s", "q quit")
-    assert "ready>" not in screen
-    tmux.type("?")
-    tmux.wait_for("quit; the workload goes on")
-    tmux.type("Escape")
-    tmux.type("s")
-    tmux.wait_for("asking took")
-    tmux.type("f")
-    tmux.wait_for("Cannot tell")
-    tmux.type("f")
-    tmux("resize-window", "-x", "150", "-y", "40")
-    tmux.wait_for("FAULTS/s", "THREADS")
-    tmux.type("p")
-    tmux.wait_for("PAUSED")
-    tmux.type("q")
-    tmux.wait_for("ready>")
-    assert tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}").split() == ["1", "0"]
+@needs_tmux
+def test_the_live_picture_in_a_real_terminal(terminal: Terminal, busy: subprocess.Popen[str]) -> None:
+    terminal.type(shlex.join([str(DIAG), "watch", str(busy.pid), "--every", "200ms"]), "Enter")
+    screen = terminal.wait_for(f"(pid {busy.pid})", "PID", "TID", "over 0.2 s", "q quit")
+    assert PROMPT not in screen
+    terminal.type("?")
+    terminal.wait_for("quit; the workload goes on")
+    terminal.type("Escape")
+    terminal.type("s")
+    terminal.wait_for("asking took")
+    terminal.type("f")
+    terminal.wait_for("Cannot tell")
+    terminal.type("f")
+    terminal.resize(150, 40)
+    terminal.wait_for("FAULTS/s", "THREADS")
+    terminal.type("p")
+    terminal.wait_for("PAUSED")
+    terminal.type("q")
+    terminal.wait_for(PROMPT)
+    assert terminal.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on}").split() == ["1", "0"]
 
 
-def test_last_words_are_on_the_screen_of_the_shell(tmux: Tmux, busy: subprocess.Popen[str]) -> None:
-    tmux.wait_for("ready>")
-    tmux.type(shlex.join([str(DIAG), "watch", str(busy.pid), "--every", "200ms"]), "Enter")
-    tmux.wait_for("q quit")
+@needs_tmux
+def test_last_words_are_on_the_screen_of_the_shell(terminal: Terminal, busy: subprocess.Popen[str]) -> None:
+    terminal.type(shlex.join([str(DIAG), "watch", str(busy.pid), "--every", "200ms"]), "Enter")
+    terminal.wait_for("q quit")
     assert busy.stdin is not None
     busy.stdin.close()
     busy.wait(timeout=30)
-    tmux.wait_for("has ended after", "ready>")
+    terminal.wait_for("has ended after", PROMPT)
 
 
-def test_a_shell_gets_its_terminal_back_from_ctrl_c(tmux: Tmux, busy: subprocess.Popen[str]) -> None:
-    tmux.wait_for("ready>")
-    tmux.type(shlex.join([str(DIAG), "watch", str(busy.pid)]) + "; stty -a | grep -ow -- '[-]*echo'", "Enter")
-    tmux.wait_for("q quit")
-    tmux.type("C-c")
-    screen = tmux.wait_for("the workload goes on", "ready>")
+@needs_tmux
+def test_a_shell_gets_its_terminal_back_from_ctrl_c(terminal: Terminal, busy: subprocess.Popen[str]) -> None:
+    terminal.type(shlex.join([str(DIAG), "watch", str(busy.pid)]) + "; stty -a | grep -ow -- '[-]*echo'", "Enter")
+    terminal.wait_for("q quit")
+    terminal.type("C-c")
+    screen = terminal.wait_for("the workload goes on", PROMPT)
     assert screen.splitlines().count("echo") <= 1
     assert "-echo" not in screen.split("the workload goes on")[1]

@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 
 from diag.model import units
 from diag.tui.widgets.row_table import RowTable
+from tests.terminal import DIAG
 from tests.tui.driving import drive, press, shown
 from tests.tui.synthetic_profile import PROFILE
-from tests.tui.terminal import DIAG
 
 REPORTS = Path(os.environ.get("DIAG_REAL_REPORTS", "/nonexistent"))
 REAL = (

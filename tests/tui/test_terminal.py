@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from diag.tui.navigation import TITLES
-from tests.tui.terminal import DIAG, Terminal, needs_tmux
+from tests.terminal import DIAG, PROMPT, Terminal, needs_tmux
 
 pytestmark = needs_tmux
 
 
 def is_back(screen: str) -> bool:
     """The shell asks for the next command, and nothing of the app is left."""
-    return screen.rstrip().endswith("$") and "1Overview" not in screen
+    return screen.rstrip().endswith(PROMPT) and "1Overview" not in screen
 
 
 def is_chosen(title: str, screen: str) -> bool:

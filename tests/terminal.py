@@ -16,6 +16,7 @@ from typing import Self
 import pytest
 
 PATIENCE_S = 60.0
+PROMPT = "ready>"
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 DIAG = str(Path(sys.executable).with_name("diag"))
 
@@ -31,44 +32,46 @@ class Terminal:
     def opened(
         cls, folder: Path, *, size: tuple[int, int] = (80, 24), environment: Mapping[str, str] | None = None
     ) -> Iterator[Self]:
-        server = ["tmux", "-f", "/dev/null", "-S", str(folder / "tmux.socket")]
+        terminal = cls(["tmux", "-f", "/dev/null", "-S", str(folder / "tmux.socket")])
         width, height = size
         where = ["new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(folder)]
-        shell = ["env", "PS1=$ ", "sh"]
-        env = {**os.environ, "DIAG_CACHE": str(folder / "cache"), **(environment or {})}
-        subprocess.run([*server, *where, *shell], check=True, env=env)
+        shell = ["env", f"PS1={PROMPT} ", "sh"]
+        terminal.tmux(*where, *shell, environment={"DIAG_CACHE": str(folder / "cache"), **(environment or {})})
         try:
-            yield cls(server)
+            terminal.wait_for(PROMPT)
+            yield terminal
         finally:
-            subprocess.run([*server, "kill-server"], check=False, capture_output=True)
+            subprocess.run([*terminal.server, "kill-server"], check=False, capture_output=True)
+
+    def tmux(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
+        """What tmux answers to a command of its own."""
+        command, env = [*self.server, *words], {**os.environ, **(environment or {})}
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S, env=env).stdout
 
     def type(self, *keys: str) -> None:
         """Keys by their names in tmux: 'Enter', 'C-c', 'Down', or characters."""
-        subprocess.run([*self.server, "send-keys", *keys], check=True)
+        self.tmux("send-keys", *keys)
 
     def run(self, *command: str) -> None:
         self.type(" ".join(command), "Enter")
 
     def resize(self, width: int, height: int) -> None:
-        subprocess.run([*self.server, "resize-window", "-x", str(width), "-y", str(height)], check=True)
+        self.tmux("resize-window", "-x", str(width), "-y", str(height))
 
     @property
     def screen(self) -> str:
-        return self._captured()
+        return self.tmux("capture-pane", "-p")
 
     @property
     def screen_with_codes(self) -> str:
-        return self._captured("-e")
+        return self.tmux("capture-pane", "-p", "-e")
 
-    def _captured(self, *options: str) -> str:
-        command = [*self.server, "capture-pane", "-p", *options]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    def wait_for(self, condition: Callable[[str], bool] | str, *, with_codes: bool = False) -> str:
-        """The screen once it fulfils the condition, or holds the text."""
-        holds = (lambda screen: condition in screen) if isinstance(condition, str) else condition
+    def wait_for(self, *wanted: Callable[[str], bool] | str, with_codes: bool = False) -> str:
+        """The screen once it fulfils all of this, or holds the texts."""
         deadline = time.monotonic() + PATIENCE_S
-        while not holds(screen := self.screen_with_codes if with_codes else self.screen):
-            assert time.monotonic() < deadline, f"waited in vain for {condition!r}; the screen is:\n{screen}"
+        while True:
+            screen = self.screen_with_codes if with_codes else self.screen
+            if all(each in screen if isinstance(each, str) else each(screen) for each in wanted):
+                return screen
+            assert time.monotonic() < deadline, f"waited in vain for {wanted!r}; the screen is:\n{screen}"
             time.sleep(0.05)  # tmux tells nobody when a screen changes
-        return screen
