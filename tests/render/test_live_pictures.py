@@ -1,15 +1,10 @@
-"""Pictures of the live view, which the documentation shows.
-
-One that is meant to change is written anew with DIAG_WRITE_PICTURES=1; look at it before it is committed.
-"""
+"""Pictures of the live view, which the documentation shows."""
 
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -23,9 +18,8 @@ from diag.rules.live import judge
 
 pytest.importorskip("pynvml", reason="needs nvidia-ml-py, whose answers are played")
 
+from tests import documented
 from tests.render.live_job import job  # after the skip
-
-PICTURES = Path(__file__).parents[2] / "docs" / "images" / "live"
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +47,7 @@ def drawn(view: LiveView, width: int, height: int) -> str:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])
 def test_a_job_of_eight_ranks(view: LiveView, width: int, height: int) -> None:
-    picture = PICTURES / f"watch-{width}x{height}.svg"
-    picture_now = drawn(view, width, height)
-    if os.environ.get("DIAG_WRITE_PICTURES"):
-        picture.write_text(picture_now, encoding="utf-8")
-    assert picture.exists(), f"there is no picture {picture.name}: write it with DIAG_WRITE_PICTURES=1"
-    assert picture_now == picture.read_text(encoding="utf-8"), f"{picture.name} is drawn otherwise now"
+    documented.check(f"live/watch-{width}x{height}.svg", drawn(view, width, height))
 
 
 def test_what_the_job_waits_for_is_in_the_smallest_picture(view: LiveView) -> None:

@@ -1,12 +1,8 @@
-"""Drives the app as a user would, without a terminal, and compares what it shows with the pictures in docs/images/tui.
-
-A picture that is meant to change is written anew with DIAG_WRITE_PICTURES=1; look at it before it is committed.
-"""
+"""Drives the app as a user would, without a terminal; what it shows is compared with pictures of the documentation."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,9 +14,9 @@ from diag.ingest.importer import ImportOptions
 from diag.rules.analysis import AnalysisOptions
 from diag.tui.app import DiagApp
 from diag.tui.session import Request
+from tests import documented
 from tests.tui.picture import seen
 
-PICTURES = Path(__file__).parents[2] / "docs" / "images" / "tui"
 SMALL, LARGE = (80, 24), (200, 60)
 PATIENCE_S = 60.0
 
@@ -88,9 +84,4 @@ def shown(pilot: Pilot[None]) -> str:
 def check_picture(pilot: Pilot[None], name: str) -> None:
     """The screen is drawn as in the picture of this name and the size of the app."""
     width, height = pilot.app.size
-    picture = PICTURES / f"{name}-{width}x{height}.svg"
-    drawn = pilot.app.export_screenshot(title="diag")
-    if os.environ.get("DIAG_WRITE_PICTURES"):
-        picture.write_text(drawn, encoding="utf-8")
-    assert picture.exists(), f"there is no picture {picture.name}: write it with DIAG_WRITE_PICTURES=1"
-    assert seen(drawn) == seen(picture.read_text(encoding="utf-8")), f"{picture.name} is drawn otherwise now"
+    documented.check(f"tui/{name}-{width}x{height}.svg", pilot.app.export_screenshot(title="diag"), seen)

@@ -1,11 +1,7 @@
-"""Every plot of synthetic evidence, compared with its picture in docs/images/plots, which docs/plots.md shows.
-
-A picture that is meant to change is written anew with DIAG_WRITE_PICTURES=1; look at it before it is committed.
-"""
+"""Every plot of synthetic evidence, compared with its picture in docs/images/plots, which docs/plots.md shows."""
 
 from __future__ import annotations
 
-import os
 import runpy
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,13 +14,13 @@ from diag.render.plots.ranks import ranks
 from diag.render.plots.speed_of_light import speed_of_light
 from diag.render.plots.stalls import stalls
 from diag.render.roofline_svg import roofline_svg
+from tests import documented
 from tests.render.conftest import make_report
 from tests.render.plots.cases import drawn, job, launch
 from tests.render.plots.reading import parsed
 from tests.render.rooflines import kernel
 
 ROOT = Path(__file__).parents[3]
-PICTURES = ROOT / "docs" / "images" / "plots"
 LAUNCHES = make_report(launches=[launch("gemm", 4.0), launch("softmax", 1.5), launch("layer_norm", 0.8)])
 
 BY_HAND: Mapping[str, Callable[[], str]] = {
@@ -48,14 +44,10 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_it_looks_as_in_the_documentation(name: str, training: dict[str, str]) -> None:
     svg = BY_HAND[name]() if name in BY_HAND else training[name]
     parsed(svg)
-    picture = PICTURES / f"{name}.svg"
-    if os.environ.get("DIAG_WRITE_PICTURES"):
-        picture.write_text(svg, encoding="utf-8")
-    assert picture.exists(), f"there is no picture {picture.name}: write it with DIAG_WRITE_PICTURES=1"
-    assert svg == picture.read_text(encoding="utf-8"), f"{picture.name} is drawn otherwise now"
+    documented.check(f"plots/{name}.svg", svg)
 
 
 def test_the_documentation_shows_them_all() -> None:
     page = (ROOT / "docs" / "plots.md").read_text(encoding="utf-8")
-    assert sorted(file.stem for file in PICTURES.glob("*.svg")) == sorted(NAMES)
+    assert sorted(file.stem for file in (documented.IMAGES / "plots").glob("*.svg")) == sorted(NAMES)
     assert all(f"images/plots/{name}.svg" in page for name in NAMES)
