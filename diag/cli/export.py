@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,48 +109,26 @@ def export(
 
     Example: diag export train.nsys-rep --plots -o plots
     """
-    from diag.export import axis, tables, target
+    from diag.export import target
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
-    from diag.model import units
-    from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.analysis import parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:
         parse_window(window)
-    if plots:
-        if table is not None or as_stored or window is not None:
-            raise UsageError("--table, --as-stored and --window are not for plots, which are of the whole case.")
-        check_plots(chosen_format, scale, is_folder=output != STANDARD_OUTPUT)
-    elif chosen_format is ExportFormat.PNG or scale is not None:
-        raise UsageError("--format png and --scale are for plots: diag export INPUT --plots --format png -o FOLDER")
-    output_format = chosen_format or (ExportFormat.SVG if plots else _format_of(output))
+    wishes = _Wishes(chosen_format, output, table, window, plots=plots, scale=scale, as_stored=as_stored)
+    kind = _checked(wishes)
     bounds = Bounds(plain_bytes=parse_size(max_size, of="--max-size")) if max_size is not None else Bounds()
-    if output_format is ExportFormat.NSYS_SQLITE:
-        if table is not None or as_stored or window is not None:
-            raise UsageError("--table, --as-stored and --window are for a case; nsys-sqlite is the whole of a report.")
+    if kind is Kind.NSYS_SQLITE:
         if with_nsys_export:
             raise UsageError("To have nsys itself export a report: nsys export --type sqlite REPORT")
         _nsys_sqlite(inputs, output, bounds, force=force)
         return
-    is_picture = output_format is ExportFormat.SVG and not plots
-    if is_picture and (table is not None or as_stored or window is not None):
-        raise UsageError("--table, --as-stored and --window are not for svg: it is the rooflines of whole launches.")
-    is_trace = output_format is ExportFormat.PERFETTO
-    if is_trace and (table is not None or as_stored):
-        raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
-    if chosen_format is None and not is_trace and not is_picture and not plots and table is None:
-        raise UsageError(
-            f"{output} names one file, and a case has many tables. Choose one with --table NAME, or name a folder for "
-            f"all: -o FOLDER --format {output_format.value}"
-        )
-    is_folder = not is_trace and not is_picture and table is None
-    if output == STANDARD_OUTPUT:
-        if is_folder or output_format is ExportFormat.PARQUET:
-            raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
-    else:
-        target.check(output, [item.path for item in find_inputs(inputs)], as_folder=is_folder, force=force)
+    if output != STANDARD_OUTPUT:
+        as_folder = kind in (Kind.TABLES, Kind.PLOTS)
+        target.check(output, [item.path for item in find_inputs(inputs)], as_folder=as_folder, force=force)
     options = ImportOptions(
         use_cache=not no_cache,
         bounds=bounds,
@@ -157,31 +136,112 @@ def export(
         with_ncu_report=with_ncu_report,
         note=note,
     )
-    analysis = AnalysisOptions(window, ceilings=chosen(None))
     with StatusLine() as status, opened(inputs, options, status) as case:
-        parts = axis.parts(case, window)
-        if plots:
-            drawn = write_plots(case, analysis, output, output_format.value, scale or SCALE, status)
-        elif is_picture:
+        said = _write(kind, wishes, case, status)
+    for sentence in said:
+        remark(sentence)
+
+
+class Kind(enum.Enum):
+    """What is written."""
+
+    TRACE = enum.auto()
+    TABLE = enum.auto()
+    TABLES = enum.auto()
+    ROOFLINES = enum.auto()
+    PLOTS = enum.auto()
+    NSYS_SQLITE = enum.auto()
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What the command line asks for."""
+
+    chosen_format: ExportFormat | None
+    output: Path
+    table: str | None
+    window: str | None
+    plots: bool
+    scale: float | None
+    as_stored: bool
+
+    @property
+    def output_format(self) -> ExportFormat:
+        """Raises UsageError when neither an option nor the name of the output tells it."""
+        return self.chosen_format or (ExportFormat.SVG if self.plots else _format_of(self.output))
+
+    @property
+    def narrows(self) -> bool:
+        """Whether a table, a part or a form of tables is asked for."""
+        return self.table is not None or self.as_stored or self.window is not None
+
+
+def _checked(wishes: _Wishes) -> Kind:
+    """What is to be written. Raises UsageError for what does not go together."""
+    is_to_stdout = wishes.output == STANDARD_OUTPUT
+    if wishes.plots:
+        if wishes.narrows:
+            raise UsageError("--table, --as-stored and --window are not for plots, which are of the whole case.")
+        check_plots(wishes.chosen_format, wishes.scale, is_folder=not is_to_stdout)
+        return Kind.PLOTS
+    if wishes.chosen_format is ExportFormat.PNG or wishes.scale is not None:
+        raise UsageError("--format png and --scale are for plots: diag export INPUT --plots --format png -o FOLDER")
+    match wishes.output_format:
+        case ExportFormat.NSYS_SQLITE:
+            if wishes.narrows:
+                raise UsageError(
+                    "--table, --as-stored and --window are for a case; nsys-sqlite is the whole of a report."
+                )
+            return Kind.NSYS_SQLITE
+        case ExportFormat.SVG:
+            if wishes.narrows:
+                raise UsageError(
+                    "--table, --as-stored and --window are not for svg: it is the rooflines of whole launches."
+                )
+            return Kind.ROOFLINES
+        case ExportFormat.PERFETTO:
+            if wishes.table is not None or wishes.as_stored:
+                raise UsageError("--table and --as-stored are for tables. Add --format csv or --format parquet.")
+            return Kind.TRACE
+    if wishes.chosen_format is None and wishes.table is None:
+        raise UsageError(
+            f"{wishes.output} names one file, and a case has many tables. Choose one with --table NAME, or name a "
+            f"folder for all: -o FOLDER --format {wishes.output_format.value}"
+        )
+    if is_to_stdout and (wishes.table is None or wishes.output_format is ExportFormat.PARQUET):
+        raise UsageError("-o - takes a trace, or one table as CSV: --format csv --table NAME. Name a file instead.")
+    return Kind.TABLES if wishes.table is None else Kind.TABLE
+
+
+def _write(kind: Kind, wishes: _Wishes, case: Case, status: StatusLine) -> Sequence[str]:
+    """Writes it, and returns what there is to say to whoever sits at the terminal."""
+    from diag.export import axis, tables
+    from diag.model import units
+    from diag.rules.analysis import AnalysisOptions
+
+    output, output_format = wishes.output, wishes.output_format
+    analysis = AnalysisOptions(wishes.window, ceilings=chosen(None))
+    parts = axis.parts(case, wishes.window)
+    match kind:
+        case Kind.PLOTS:
+            made = write_plots(case, analysis, output, output_format.value, wishes.scale or SCALE, status)
+            return list(remarks(made, output))
+        case Kind.ROOFLINES:
             _rooflines(case, analysis, output, status)
-        elif is_trace:
+        case Kind.TRACE:
             _trace(case, parts, analysis, output, status)
-        elif table is not None:
-            made = tables.one_table(case, parts, analysis, table, as_stored=as_stored)
-            _table(made, output, output_format)
-        else:
+            return [] if output == STANDARD_OUTPUT else [f"{output}: open it at https://ui.perfetto.dev"]
+        case Kind.TABLE:
+            table = tables.one_table(case, parts, analysis, wishes.table or "", as_stored=wishes.as_stored)
+            _table(table, output, output_format)
+        case Kind.TABLES:
             stale = [f"{name}.{output_format.value}" for name in case.tables]
-            every = tables.all_tables(case, parts, analysis, as_stored=as_stored)
+            every = tables.all_tables(case, parts, analysis, as_stored=wishes.as_stored)
             n_tables = _folder(every, output, stale, output_format, status)
             n_empty = len(tables.empty_tables(case))
-    if plots:
-        for said in remarks(drawn, output):
-            remark(said)
-    elif is_folder:
-        left_out = f" ({n_empty} empty ones left out)" if n_empty else ""
-        remark(f"{output}: {units.count(n_tables, 'table')}{left_out}.")
-    elif is_trace and output != STANDARD_OUTPUT:
-        remark(f"{output}: open it at https://ui.perfetto.dev")
+            left_out = f" ({n_empty} empty ones left out)" if n_empty else ""
+            return [f"{output}: {units.count(n_tables, 'table')}{left_out}."]
+    return []
 
 
 def _format_of(output: Path) -> ExportFormat:
