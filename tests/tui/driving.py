@@ -19,6 +19,8 @@ from tests.tui.picture import seen
 
 SMALL, LARGE = (80, 24), (200, 60)
 PATIENCE_S = 60.0
+PICTURE_PATIENCE_S = 5.0
+"""Tables lay themselves out when nothing else is to be done, so that a busy machine shows them late."""
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 
@@ -52,9 +54,9 @@ def drive(
     asyncio.run(run())
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     """Waits for what work in the background brings about."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(patience_s):
         while not condition():
             await pilot.pause(0.01)
 
@@ -81,7 +83,14 @@ def shown(pilot: Pilot[None]) -> str:
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in lines)
 
 
-def check_picture(pilot: Pilot[None], name: str) -> None:
-    """The screen is drawn as in the picture of this name and the size of the app."""
+async def check_picture(pilot: Pilot[None], name: str) -> None:
+    """The screen is, or soon is, drawn as in the picture of this name and the size of the app."""
     width, height = pilot.app.size
-    documented.check(f"tui/{name}-{width}x{height}.svg", pilot.app.export_screenshot(title="diag"), seen)
+    file = f"tui/{name}-{width}x{height}.svg"
+
+    def drawn() -> str:
+        return pilot.app.export_screenshot(title="diag")
+
+    with suppress(TimeoutError):
+        await until(pilot, lambda: documented.is_as_documented(file, drawn(), seen), PICTURE_PATIENCE_S)
+    documented.check(file, drawn(), seen)

@@ -70,7 +70,7 @@ def test_the_palette_is_drawn(training: Path, monkeypatch: pytest.MonkeyPatch) -
         await until(pilot, lambda: "Go to SQL" in shown(pilot))
         pilot.app.screen.query_one(Input).cursor_blink = False
         await asyncio.sleep(0)
-        check_picture(pilot, "commands")
+        await check_picture(pilot, "commands")
 
     monkeypatch.chdir(training.parent)
     drive([Path(training.name)], scenario, size=SMALL)

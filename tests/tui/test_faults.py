@@ -145,7 +145,7 @@ def test_the_fault_is_drawn(training: Path, monkeypatch: pytest.MonkeyPatch) -> 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "8")
         await settle(pilot)
-        check_picture(pilot, "fault")
+        await check_picture(pilot, "fault")
 
     monkeypatch.setattr(Faulty, "fails_in", "compose")
     monkeypatch.setitem(DiagApp.MODES, "ranks", Faulty)

@@ -21,11 +21,11 @@ def line_with(pilot: Pilot[None], text: str) -> int:
 def test_list_finding_and_evidence_are_drawn(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "2")
-        check_picture(pilot, "findings")
+        await check_picture(pilot, "findings")
         await press(pilot, "enter")
-        check_picture(pilot, "finding")
+        await check_picture(pilot, "finding")
         await press(pilot, "enter")
-        check_picture(pilot, "evidence")
+        await check_picture(pilot, "evidence")
 
     drive([training], scenario, size=size)
 

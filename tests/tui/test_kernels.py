@@ -62,9 +62,9 @@ def jumps(pilot: Pilot[None]) -> list[Target]:
 def test_pictures(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "4")
-        check_picture(pilot, "kernels")
+        await check_picture(pilot, "kernels")
         await press(pilot, "enter")
-        check_picture(pilot, "kernel-launches")
+        await check_picture(pilot, "kernel-launches")
 
     drive([training], scenario, size=size)
 

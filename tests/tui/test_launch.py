@@ -106,11 +106,11 @@ def test_code_without_samples_has_no_shares() -> None:
 def test_pictures(profile: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "6")
-        check_picture(pilot, "launches")
+        await check_picture(pilot, "launches")
         await press(pilot, "enter")
         for name in SECTIONS:
             assert section(pilot) == name
-            check_picture(pilot, f"launch-{name}")
+            await check_picture(pilot, f"launch-{name}")
             await press(pilot, "right")
             await settle(pilot)
 

@@ -54,7 +54,7 @@ async def type_path(pilot: Pilot[None], path: str) -> None:
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_choosing_is_drawn(runs: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        check_picture(pilot, "opening")
+        await check_picture(pilot, "opening")
 
     drive([], scenario, size=size)
 

@@ -18,7 +18,7 @@ HOST_ONLY = Path(__file__).parents[2] / "examples" / "data" / "slow-loader.pt.tr
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_overview_is_drawn(training: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        check_picture(pilot, "overview")
+        await check_picture(pilot, "overview")
 
     monkeypatch.chdir(training.parent)
     drive([Path(training.name)], scenario, size=size)

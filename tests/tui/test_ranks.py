@@ -90,6 +90,6 @@ def test_ranks_without_steps_are_still_compared(tmp_path: Path) -> None:
 def test_picture(tmp_path: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "8", "tab", "down", "down", "right", "right", "right")
-        check_picture(pilot, "ranks")
+        await check_picture(pilot, "ranks")
 
     drive(job(tmp_path), scenario, size=size)

@@ -105,7 +105,7 @@ def test_a_level_shows_the_points_over_its_bytes() -> None:
 def test_pictures(profile: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "5")
-        check_picture(pilot, "roofline")
+        await check_picture(pilot, "roofline")
 
     drive([profile], scenario, size=size)
 

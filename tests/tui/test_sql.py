@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from textual.widgets import DataTable, Static, TextArea
 from diag.store.reading import Blob
 from diag.tui.app import DiagApp
 from diag.tui.navigation import ToQuery
+from diag.tui.widgets import rows
 from diag.tui.widgets.rows import MOST_ROWS, Rows
 from diag.tui.widgets.schema_tree import SchemaTree
 from tests.tui.driving import LARGE, SMALL, check_picture, drive, press, settle, shown, until
@@ -32,9 +34,19 @@ async def ask(pilot: Pilot[None], sql: str) -> str:
 def test_sql_is_drawn(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "9", "ctrl+r")
-        check_picture(pilot, "sql")
+        await check_picture(pilot, "sql")
 
     drive([training], scenario, size=size)
+
+
+def test_rows_that_took_long_say_so(training: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "WORTH_SAYING_S", 0.0)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "9", "ctrl+r")
+        assert re.search(r"rows, after \d+\.\d s", shown(pilot))
+
+    drive([training], scenario)
 
 
 def test_what_is_typed_is_asked(training: Path) -> None:

@@ -61,11 +61,11 @@ async def choose(pilot: Pilot[None], *keys: str) -> None:
 def test_pictures(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await open_timeline(pilot)
-        check_picture(pilot, "timeline")
+        await check_picture(pilot, "timeline")
         await press(pilot, "f")
-        check_picture(pilot, "timeline-finding")
+        await check_picture(pilot, "timeline-finding")
         await press(pilot, "0", "escape", "v", *["full_stop"] * 12)
-        check_picture(pilot, "timeline-selection")
+        await check_picture(pilot, "timeline-selection")
 
     drive([training], scenario, size=size)
 

@@ -115,6 +115,6 @@ def test_without_ranges_it_says_how_to_get_some(tmp_path: Path) -> None:
 def test_picture(training: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "7", "asterisk", "down")
-        check_picture(pilot, "tree")
+        await check_picture(pilot, "tree")
 
     drive([training], scenario, size=size)
