@@ -97,7 +97,7 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> l
     lines: list[str] = []
     line = indent if first is None else first
     is_empty = True
-    for word in _words(text, width - cells(indent)):
+    for word in _words(text, max(1, width - cells(indent))):
         if is_empty or cells(line) + 1 + cells(word) <= width:
             line += word if is_empty else " " + word
         else:
@@ -175,7 +175,7 @@ def _room_left(width: int, others: Sequence[int]) -> int:
 def _words(text: str, room: int) -> Iterator[str]:
     for word in _KEEP_TOGETHER.sub(_NO_BREAK, text).split(" "):
         while cells(word) > room:
-            piece = _head(word, room)
+            piece = _head(word, room) or word[0]  # a wide one in one cell
             if (folder := piece.rfind("/") + 1) > room // 2:  # the name of a file stays whole
                 piece = piece[:folder]
             yield piece

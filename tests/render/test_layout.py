@@ -30,6 +30,13 @@ def test_wrapped_lines_fit_and_keep_every_word(text: str, width: int) -> None:
     assert "".join(lines).replace(" ", "") == "1" + text.replace(" ", "")
 
 
+@given(TEXT, st.integers(-2, 11))
+def test_where_nothing_fits_every_word_is_still_kept(text: str, width: int) -> None:
+    """As in a window that is drawn to nothing for a moment."""
+    text = " ".join(text.split())
+    assert "".join(wrap(text, width, "    ")).replace(" ", "") == text.replace(" ", "")
+
+
 def test_numbers_keep_their_units() -> None:
     assert wrap("it idles for 36.8 % of the window", 18) == ["it idles for", "36.8 % of the", "window"]
 
