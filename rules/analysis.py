@@ -22,6 +22,7 @@ from diag.model import units
 from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
 from diag.model.near import did_you_mean, near
+from diag.ranks.job import Job
 from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
@@ -66,6 +67,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
+        *_about_job(Job(case, traces), limits),
     ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
@@ -124,6 +126,12 @@ def _about_probes(results: Sequence[ProbeResults], limits: Mapping[str, Limits])
     for each in results:
         for rule in rules:
             yield from engine.run_on_results(rule, each, limits.get(rule.id, {}))
+
+
+def _about_job(job: Job, limits: Mapping[str, Limits]) -> Iterator[Answer]:
+    for rule in engine.rules().values():
+        if isinstance(rule, engine.JobRule):
+            yield from engine.run_on_job(rule, job, limits.get(rule.id, {}))
 
 
 def _changed(limits: Mapping[str, Limits]) -> list[ChangedThreshold]:

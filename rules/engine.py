@@ -2,8 +2,9 @@
 
 A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
 (process, device) that has enough work (`@device_rule`), for each kernel that Nsight Compute measured
-(`@kernel_rule`), for all that probes measured in one run (`@benchmark_rule`), or for a workload as it was watched
-(`@live_rule`). The engine answers *cannot tell* for it where something that it needs was not captured.
+(`@kernel_rule`), for all that probes measured in one run (`@benchmark_rule`), for a workload as it was watched
+(`@live_rule`), or for the ranks of a job together (`@job_rule`). The engine answers *cannot tell* for it where
+something that it needs was not captured.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from diag.launches.kernel import ProfiledKernel
 from diag.launches.probe_results import ProbeResults
 from diag.model.live_run import LiveRun
 from diag.model.quantities import Missing, together
+from diag.ranks.job import Job
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
 from diag.rules.phase import told_apart
@@ -90,6 +92,15 @@ class LiveRule(Rule):
     fewest: int
 
 
+@dataclass(frozen=True)
+class JobRule(Rule):
+    """About all ranks of a job together. It is asked only where an input holds one of `needs`, which are capabilities
+    of sources; what else it would need it says itself.
+    """
+
+    decide: Callable[[Job, Limits], Iterator[Answer]]
+
+
 _REGISTRY: dict[str, Rule] = {}
 
 
@@ -98,6 +109,7 @@ DeviceDecision = Callable[[Trace, DeviceTimeline, Limits], Iterator[Answer]]
 KernelDecision = Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 BenchmarkDecision = Callable[[ProbeResults, Limits], Iterator[Answer]]
 LiveDecision = Callable[[LiveRun, Limits], Iterator[Answer]]
+JobDecision = Callable[[Job, Limits], Iterator[Answer]]
 
 
 def source_rule(
@@ -146,6 +158,16 @@ def live_rule(
 
     def register(decide: LiveDecision) -> LiveDecision:
         _register(LiveRule(rule_id, *_documentation(rule_id, decide), needs, decide, fewest))
+        return decide
+
+    return register
+
+
+def job_rule(rule_id: str, *, needs: tuple[str, ...]) -> Callable[[JobDecision], JobDecision]:
+    """Registers a rule that answers for a job. `needs` are capabilities of sources: one of them will do."""
+
+    def register(decide: JobDecision) -> JobDecision:
+        _register(JobRule(rule_id, *_documentation(rule_id, decide), needs, decide))
         return decide
 
     return register
@@ -255,6 +277,13 @@ def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
         if isinstance(answer, CannotTell):  # it may quote what a record says, which may be of any length
             answer = replace(answer, because=answer.because[:LONGEST_REASON])
         yield replace(answer, rule=rule.id)
+
+
+def run_on_job(rule: JobRule, job: Job, limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about one job, stamped with the rule's id."""
+    if job.has_any(rule.needs):
+        for answer in rule.decide(job, limits):
+            yield replace(answer, rule=rule.id)
 
 
 LONGEST_REASON = 500

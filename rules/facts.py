@@ -144,3 +144,14 @@ FACTS = {
         formats=("nsys-sqlite",),
     ),
 }
+
+JOB_FACTS = {
+    "recorder_entry": "dumps of PyTorch's flight recorder (TORCH_FR_BUFFER_SIZE=2000)",
+    "thread_stack": "stacks of the ranks' threads (py-spy dump, or faulthandler)",
+    "heartbeat": "heartbeat files of the ranks",
+    "log_event": "logs of NCCL (NCCL_DEBUG=INFO), PyTorch's watchdog or Slurm",
+    "comm_measurement": "measured collectives (nccl-tests, or the collective probes)",
+    "link": "the topology of a host (nvidia-smi topo -m)",
+    "collective": "communication in a trace (nsys with NCCL's NVTX ranges, or torch.profiler)",
+}
+"""What a rule about a job may need, and where it comes from."""

@@ -19,10 +19,11 @@ OUTERMOST = {"compare", "render", "export", "doctor", "tui", "cli"}
 """What compares, shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
-    "store": OUTERMOST | {"timeline", "launches", "model", "ingest", "rules", "collect", "probes", "kernels"},
-    "model": OUTERMOST | {"store", "timeline", "launches", "ingest", "rules", "collect", "probes", "kernels"},
-    "timeline": OUTERMOST | {"launches", "ingest", "rules", "collect", "probes", "kernels"},
-    "launches": OUTERMOST | {"ingest", "rules", "collect", "probes", "kernels"},
+    "store": OUTERMOST | {"timeline", "launches", "ranks", "model", "ingest", "rules", "collect", "probes", "kernels"},
+    "model": OUTERMOST | {"store", "timeline", "launches", "ranks", "ingest", "rules", "collect", "probes", "kernels"},
+    "timeline": OUTERMOST | {"launches", "ranks", "ingest", "rules", "collect", "probes", "kernels"},
+    "launches": OUTERMOST | {"ranks", "ingest", "rules", "collect", "probes", "kernels"},
+    "ranks": OUTERMOST | {"launches", "ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
     "compare": {"ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
@@ -34,8 +35,8 @@ MAY_NOT_IMPORT = {
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → compare → rules; export → rules → launches → timeline, model → store; doctor → collect → ingest
-→ store; collectors and probes know no rules, and what the doctor found may be rendered."""
+"""cli, tui, render → compare → rules; export → rules → launches, ranks → timeline, model → store; doctor → collect →
+ingest → store; collectors and probes know no rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

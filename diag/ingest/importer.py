@@ -221,14 +221,20 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
     return InputFile(shown, data, kind, digest, item.path.stat().st_size)
 
 
+_READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
+    "benchmark": benchmark.read,
+}
+"""Of what is no trace: each adds one source, inside the caller's transaction."""
+
+
 def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progress) -> None:
     if file.kind in launches.KINDS:
         with case.transaction():
             launches.read(file, case, with_ncu_report=options.with_ncu_report, progress=progress)
         return
-    if file.kind == "benchmark":
+    if reader := _READERS.get(file.kind):
         with case.transaction():
-            benchmark.read(file, case)
+            reader(file, case)
         return
     if file.kind == "kineto":
         with case.transaction():

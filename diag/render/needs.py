@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from diag.model.quantities import quantities
-from diag.rules.engine import KernelRule, LiveRule, Rule
-from diag.rules.facts import FACTS
+from diag.rules.engine import JobRule, KernelRule, LiveRule, Rule
+from diag.rules.facts import FACTS, JOB_FACTS
 
 
 def what_it_needs(rule: Rule, need: str) -> str:
@@ -12,6 +12,8 @@ def what_it_needs(rule: Rule, need: str) -> str:
     if isinstance(rule, KernelRule):
         quantity = quantities()[need]
         return f"{quantity.means}: {quantity.formulas[0].text} (ncu --section {quantity.section})"
+    if isinstance(rule, JobRule):
+        return JOB_FACTS[need]
     if isinstance(rule, LiveRule):
         return f"{need} (diag watch, where the driver tells it)"
     return f"{FACTS[need].name} ({FACTS[need].how})"

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
+
+NO_TIMELINE = (
+    "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
+    "recorder_entry", "thread_stack", "heartbeat", "log_event",
+)  # fmt: skip
+"""Capabilities of sources that are no trace."""
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
@@ -41,7 +47,7 @@ class Source:
     tool_version: str | None
     schema_version: str | None
     host: str | None
-    rank: int | None
+    rank: int | None  # in the distributed job
     clock_offset_ns: int
     time_resolution_ns: int
     capture_start_ns: int | None
@@ -54,13 +60,15 @@ class Source:
     are_names_lost: int = 0  # 1: those of kernels, calls and ranges; they have others in their place
     events_declared: int | None = None
     events_read: int | None = None
+    rank_origin: str | None = None  # what told the rank
+    world_size: int | None = None
 
     @property
     def has_timeline(self) -> bool:
-        """Whether its events have times: profiles of launches and benchmarks are taken outside of any run, and a watch
-        of a workload saw moments only.
+        """Whether its events have times on one axis: profiles of launches and benchmarks are taken outside of any run,
+        a watch of a workload saw moments only, and what a hanging job left behind is evidence of other kinds.
         """
-        return not any(map(self.captured, ("launch", "ceiling", "measurement", "live_snapshot")))
+        return not any(map(self.captured, NO_TIMELINE))
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

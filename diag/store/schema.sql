@@ -15,9 +15,11 @@ CREATE TABLE source (
     schema_version      TEXT,
     host                TEXT,
     rank                INTEGER,           -- in the distributed job; NULL when the file does not say
+    rank_origin         TEXT,              -- what told the rank: 'distributedInfo' | 'environment' | 'payload' | 'groups' | 'content' | 'file name'
     world_size          INTEGER,
     clock_offset_ns     INTEGER NOT NULL DEFAULT 0,
-    clock_error_ns      INTEGER,           -- of the offset, against the source that this one is joined to
+    clock_error_ns      INTEGER,           -- of the offset: against the source that this one is joined to, or against the other ranks
+    clock_drift         REAL,              -- seconds that its clock gains in a second against theirs; NULL: not known
     joined_to           INTEGER REFERENCES source (id),  -- source of the same process that gives the axis; NULL: none
     is_cut              INTEGER NOT NULL DEFAULT 0,  -- the file ends before its events do, or lost some
     are_names_lost      INTEGER NOT NULL DEFAULT 0,  -- of kernels, calls, ranges: they have others in their place
@@ -112,7 +114,8 @@ CREATE TABLE stack (                       -- interned call stacks, one row per 
     id         INTEGER NOT NULL,
     depth      INTEGER NOT NULL,
     symbol_id  INTEGER REFERENCES name (id),
-    module_id  INTEGER REFERENCES name (id),
+    module_id  INTEGER REFERENCES name (id), -- of a Python frame its file
+    line       INTEGER,                    -- of a Python frame
     is_kernel  INTEGER NOT NULL DEFAULT 0, -- an operating-system kernel frame
     PRIMARY KEY (id, depth)
 ) STRICT, WITHOUT ROWID;
@@ -287,6 +290,115 @@ CREATE TABLE collective (                  -- one communication operation of one
     output_bytes   INTEGER,
     split_sizes    TEXT,                   -- JSON [input, output], in elements
     sequence       INTEGER
+) STRICT;
+
+CREATE TABLE process_group (               -- a communicator, as the flight recorder of one rank describes it
+    id              INTEGER PRIMARY KEY,
+    source_id       INTEGER NOT NULL REFERENCES source (id),
+    local_id        INTEGER,               -- in the order in which that rank made them (pg_id)
+    name            TEXT,                  -- the same on all its ranks, e.g. '41'
+    description     TEXT,                  -- e.g. 'TENSOR_MODEL_PARALLEL_GROUP'
+    ranks           TEXT,                  -- JSON, in the job
+    last_enqueued   INTEGER,               -- sequence number of a collective; -1: none yet; NULL: the dump does not say
+    last_started    INTEGER,
+    last_completed  INTEGER
+) STRICT;
+
+CREATE TABLE call_signature (              -- what ranks must agree on: dictionary of the calls in flight recorders
+    id             INTEGER PRIMARY KEY,
+    op             TEXT NOT NULL,          -- as the recorder writes it, e.g. 'nccl:_all_gather_base', 'nccl:send 0->1'
+    input_sizes    TEXT NOT NULL,          -- JSON, of each tensor
+    input_dtypes   TEXT NOT NULL,          -- JSON
+    output_sizes   TEXT NOT NULL,
+    output_dtypes  TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE recorder_entry (              -- a communication call that one rank enqueued, out of a flight-recorder dump
+    id            INTEGER PRIMARY KEY,
+    source_id     INTEGER NOT NULL REFERENCES source (id),
+    group_id      INTEGER NOT NULL REFERENCES process_group (id),
+    signature_id  INTEGER NOT NULL REFERENCES call_signature (id),
+    record_id     INTEGER,                 -- counts all calls of that rank
+    sequence      INTEGER,                 -- counts the collectives of its group on that rank
+    p2p_sequence  INTEGER,                 -- counts the sends and receives
+    is_p2p        INTEGER,
+    created_ns    INTEGER,                 -- since 1970, on the clock of that host
+    started_ns    INTEGER,                 -- when the watchdog saw it; NULL: it did not
+    completed_ns  INTEGER,
+    state         TEXT,                    -- 'scheduled' | 'started' | 'completed', which alone proves nothing
+    is_retired    INTEGER,                 -- the watchdog is done with it
+    timeout_ns    INTEGER,
+    thread_name   TEXT,
+    stack_id      INTEGER                  -- of the caller
+) STRICT;
+
+CREATE TABLE thread_stack (                -- where a thread was when py-spy or faulthandler looked
+    id          INTEGER PRIMARY KEY,
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    dump        INTEGER NOT NULL,          -- of several in one file, from 0
+    rank        INTEGER,
+    host        TEXT,
+    pid         INTEGER,
+    tid         INTEGER,
+    name        TEXT,
+    is_current  INTEGER,                   -- the thread that was running Python, or the main one: what the tool marks
+    is_running  INTEGER,                   -- on a core; NULL: the tool does not say
+    holds_gil   INTEGER,
+    stack_id    INTEGER                    -- NULL: no frame of Python
+) STRICT;
+
+CREATE TABLE heartbeat (                   -- the last sign of life of a rank
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    rank        INTEGER NOT NULL,
+    world_size  INTEGER,
+    local_rank  INTEGER,
+    device      INTEGER,                   -- that it is bound to
+    host        TEXT,
+    pid         INTEGER,
+    time_ns     INTEGER NOT NULL,          -- since 1970: when it last ran Python
+    written_ns  INTEGER NOT NULL,          -- since 1970: when the file was last written
+    step        INTEGER,
+    phase       TEXT,                      -- in the program's own words: 'load batch', 'all-reduce', 'checkpoint'
+    ended       TEXT                       -- 'finished', or the exception that ended it; NULL: it had not ended
+) STRICT;
+
+CREATE TABLE log_event (                   -- a line that means something in a log of NCCL, PyTorch's watchdog, Slurm or a launcher
+    id            INTEGER PRIMARY KEY,
+    source_id     INTEGER NOT NULL REFERENCES source (id),
+    line          INTEGER NOT NULL,        -- from 1
+    time_ns       INTEGER,                 -- since 1970; NULL: the line has no date
+    host          TEXT,
+    pid           INTEGER,
+    tid           INTEGER,
+    rank          INTEGER,                 -- in the job; in a log of NCCL, in the communicator where that is all it says
+    device        INTEGER,                 -- local
+    kind          TEXT NOT NULL,           -- e.g. 'nccl.transport', 'nccl.warning', 'watchdog.timeout', 'slurm.killed'
+    communicator  TEXT,
+    fields        TEXT NOT NULL,           -- JSON object, what the line says by name
+    text          TEXT NOT NULL            -- the line, cut at 500 characters
+) STRICT;
+
+CREATE TABLE comm_measurement (            -- a collective that a benchmark timed: nccl-tests, or a probe
+    id            INTEGER PRIMARY KEY,
+    source_id     INTEGER NOT NULL REFERENCES source (id),
+    op            TEXT NOT NULL,           -- 'all_reduce' | 'all_gather' | 'reduce_scatter' | 'broadcast' | 'all_to_all' | 'send_recv' | 'reduce'
+    backend       TEXT NOT NULL,           -- 'nccl' | 'gloo'
+    n_ranks       INTEGER NOT NULL,
+    n_hosts       INTEGER,
+    dtype         TEXT,
+    reduction     TEXT,
+    size_bytes    INTEGER NOT NULL,        -- as nccl-tests counts it
+    is_in_place   INTEGER NOT NULL,
+    time_ns       REAL NOT NULL,           -- of one operation
+    repeats       INTEGER,
+    n_wrong       INTEGER                  -- elements with a wrong result; NULL: not checked
+) STRICT;
+
+CREATE TABLE link (                        -- how two devices of a host reach each other, as nvidia-smi topo -m says it
+    source_id   INTEGER NOT NULL REFERENCES source (id),
+    a           TEXT NOT NULL,             -- 'GPU0', 'NIC1'
+    b           TEXT NOT NULL,
+    kind        TEXT NOT NULL              -- 'NV18' | 'PIX' | 'PXB' | 'PHB' | 'NODE' | 'SYS'
 ) STRICT;
 
 CREATE TABLE cpu_range (                   -- NVTX range, PyTorch operator, Python function, step

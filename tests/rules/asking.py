@@ -11,10 +11,12 @@ from diag.launches.benchmarks import load_benchmarks
 from diag.launches.kernel import profiled_kernels
 from diag.launches.live_runs import live_runs
 from diag.launches.probe_results import probe_results
+from diag.ranks.job import Job
 from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
 from diag.timeline.intervals import Intervals
+from diag.timeline.joined import traces_of
 from diag.timeline.trace import Trace
 from tests.builders.imported import Recorded, imported
 from tests.builders.nsys_export import NsysExport
@@ -51,6 +53,8 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
             ]
         if isinstance(rule, engine.LiveRule):
             return [answer for run in live_runs(case) for answer in engine.run_live(rule, run, limits)]
+        if isinstance(rule, engine.JobRule):
+            return list(engine.run_on_job(rule, Job(case, traces_of(case)), limits))
         assert isinstance(rule, engine.TraceRule)
         return list(engine.run(rule, Trace(case, source, scope), limits))
 

@@ -1,0 +1,29 @@
+"""A job: all that its ranks left behind, whatever tool wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from diag.store.case import Case, Source
+from diag.timeline.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The inputs of one case together. What is worked out from them is kept here, each once.
+
+    Traces are those in scope: of a part of a report they hold that part.
+    """
+
+    case: Case
+    traces: Sequence[Trace] = ()
+
+    @cached_property
+    def sources(self) -> Sequence[Source]:
+        return self.case.sources
+
+    def has_any(self, facts: Sequence[str]) -> bool:
+        """Whether any input holds any of these (keys of `Source.capabilities`)."""
+        return any(source.has(fact) for source in self.sources for fact in facts)
