@@ -41,6 +41,8 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
     """What one rule says of a synthetic export or report, or of a part of it."""
     rule, limits = engine.rules()[rule_id], thresholds.load().get(rule_id, {})
     with imported(export, folder) as case:
+        if isinstance(rule, engine.JobRule):
+            return list(engine.run_on_job(rule, Job(case, traces_of(case)), limits))
         (source,) = case.sources
         if isinstance(rule, engine.KernelRule):
             kernels = profiled_kernels(case, source.id)
@@ -53,8 +55,6 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
             ]
         if isinstance(rule, engine.LiveRule):
             return [answer for run in live_runs(case) for answer in engine.run_live(rule, run, limits)]
-        if isinstance(rule, engine.JobRule):
-            return list(engine.run_on_job(rule, Job(case, traces_of(case)), limits))
         assert isinstance(rule, engine.TraceRule)
         return list(engine.run(rule, Trace(case, source, scope), limits))
 
