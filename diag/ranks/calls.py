@@ -118,9 +118,13 @@ def _size_bytes(op: str, row: Any, group: Group) -> int:
 def _by_kernel_names(trace: Trace) -> Mapping[int, list[_Call]]:
     found: dict[int, list[_Call]] = {}
     for device in trace.devices:
-        ops = device.all_ops.select(np.isin(device.all_ops.name_id, np.unique(device.ops.name_id[device.is_communication])))
+        ops = device.all_ops.select(
+            np.isin(device.all_ops.name_id, np.unique(device.ops.name_id[device.is_communication]))
+        )
         meaning = {i: op_of(device.names.get(i, "")) for i in np.unique(ops.name_id).tolist()}
-        for name, start_ns, end_ns in zip(ops.name_id.tolist(), ops.start_ns.tolist(), ops.end_ns.tolist(), strict=True):
+        for name, start_ns, end_ns in zip(
+            ops.name_id.tolist(), ops.start_ns.tolist(), ops.end_ns.tolist(), strict=True
+        ):
             if (op := meaning[name]) is not None:
                 call = _Call(UNNAMED, op, NONE, start_ns, end_ns, NONE, NONE)
                 found.setdefault(device.process_id, []).append(call)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from diag.ranks.least_squares import CommonEnds, Fit, fit
 from diag.ranks.matching import Matched, Matches
-from diag.ranks.summary import RankSummary
+from diag.ranks.summary import RankCalls
 from diag.timeline.intervals import Times
 
 Values = NDArray[np.float64]
@@ -38,9 +38,7 @@ MOST_IMPOSSIBLE = 0.05
 
 NOTHING_COMMON = "no two ranks recorded a collective that ends on all of them together"
 TOO_FEW = "too few collectives that end together: {n} ({m} are needed)"
-IMPOSSIBLE = (
-    "the recorded calls do not belong together: on one axis, {n} of {m} would end on a rank before they begin on another"
-)
+IMPOSSIBLE = "the recorded calls do not belong together: on one axis, {n} of {m} would end on a rank before they begin on another"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ class Clocks:
         return -float(self.slope[rank]) if self.slope[rank] else None
 
 
-def fit_clocks(summaries: Sequence[RankSummary], matches: Matches) -> Clocks:
+def fit_clocks(summaries: Sequence[RankCalls], matches: Matches) -> Clocks:
     """The clocks of the largest set of ranks that collectives connect; the others stay unknown.
 
     Ranks that one source recorded have one clock.
@@ -81,10 +79,12 @@ def fit_clocks(summaries: Sequence[RankSummary], matches: Matches) -> Clocks:
     matched = [group for group in matches.groups if group.synchronises.any()]
     if not matched:
         return _unknown(len(summaries), NOTHING_COMMON)
-    clock = np.unique([summary.source for summary in summaries], return_inverse=True)[1]
+    clock = _clocks_of(summaries)
     chosen = _largest_connected(clock, matched)
     matched = [group for group in matched if clock[group.members[0]] in chosen]
-    n_ends = sum((np.bincount(clock[group.members], minlength=len(summaries)) > 0) * _n_ends(group) for group in matched)
+    n_ends = sum(
+        (np.bincount(clock[group.members], minlength=len(summaries)) > 0) * _n_ends(group) for group in matched
+    )
     fewest = int(np.asarray(n_ends)[chosen].min())
     if fewest < FEWEST_INSTANCES:
         return _unknown(len(summaries), TOO_FEW.format(n=fewest, m=FEWEST_INSTANCES))
@@ -92,7 +92,7 @@ def fit_clocks(summaries: Sequence[RankSummary], matches: Matches) -> Clocks:
     place = np.full(int(clock.max()) + 1, -1)
     place[chosen] = np.arange(len(chosen))
     ends = [_common_ends(group, place[clock[group.members]], pivot_ns[group.members]) for group in matched]
-    found = _fit(ends, len(chosen), with_slope=fewest >= FEWEST_FOR_DRIFT)
+    found = _fit(ends, len(chosen), with_slope=fewest >= FEWEST_FOR_DRIFT) if len(chosen) > 1 else _ONE_CLOCK
     is_known, at = place[clock] >= 0, np.maximum(place[clock], 0)
     half_tick_ns = np.array([summary.tick_ns / 2 for summary in summaries])
     clocks = Clocks(
@@ -108,9 +108,18 @@ def fit_clocks(summaries: Sequence[RankSummary], matches: Matches) -> Clocks:
     return clocks
 
 
+def _clocks_of(summaries: Sequence[RankCalls]) -> Index:
+    """A number for the clock of each, in the order of the ranks."""
+    numbers = {source: at for at, source in enumerate(dict.fromkeys(summary.source for summary in summaries))}
+    return np.array([numbers[summary.source] for summary in summaries], np.intp)
+
+
 def _unknown(n_ranks: int, why: str) -> Clocks:
     nothing = np.zeros(n_ranks)
     return Clocks(None, np.zeros(n_ranks, np.int64), nothing, nothing, np.full(n_ranks, np.nan), why)
+
+
+_ONE_CLOCK = Fit(*(np.zeros(1),) * 4)
 
 
 def _fit(ends: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit:
@@ -136,7 +145,9 @@ def _pivots(clock: Index, matched: Sequence[Matched]) -> Times:
     for group in matched:
         for member, row in zip(group.members.tolist(), group.end_ns, strict=True):
             ends.setdefault(int(clock[member]), []).append(row)
-    middle = {of: int(np.partition(all_ := np.concatenate(rows), len(all_) // 2)[len(all_) // 2]) for of, rows in ends.items()}
+    middle = {
+        of: int(np.partition(all_ := np.concatenate(rows), len(all_) // 2)[len(all_) // 2]) for of, rows in ends.items()
+    }
     return np.array([middle.get(of, 0) for of in clock.tolist()], np.int64)
 
 

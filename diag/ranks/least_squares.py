@@ -122,5 +122,3 @@ def _sigma(groups: Sequence[CommonEnds], residuals: Sequence[Values], n_clocks: 
     count = np.bincount(clocks, minlength=n_clocks)
     middle = sizes[order][np.minimum(first + count // 2, len(sizes) - 1)]
     return np.asarray(np.maximum(TO_SIGMA * middle, LEAST_SIGMA_NS))
-
-

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.ranks.summary import NONE, OPS, SYNCHRONISING, Group, RankSummary
+from diag.ranks.summary import NONE, OPS, SYNCHRONISING, Group, RankCalls
 from diag.timeline.intervals import Times
 
 FEWEST_MEMBERS = 2
@@ -77,7 +77,7 @@ class Matches:
         return sum(group.n_instances for group in self.groups)
 
 
-def match(summaries: Sequence[RankSummary]) -> Matches:
+def match(summaries: Sequence[RankCalls]) -> Matches:
     """The collectives that at least two of the ranks recorded. Linear in calls, but for sorting."""
     members: defaultdict[Group, list[tuple[int, NDArray[np.intp]]]] = defaultdict(list)
     for at, summary in enumerate(summaries):
@@ -95,7 +95,7 @@ def match(summaries: Sequence[RankSummary]) -> Matches:
 
 
 def _match_group(
-    summaries: Sequence[RankSummary], group: Group, of: Sequence[tuple[int, Order]]
+    summaries: Sequence[RankCalls], group: Group, of: Sequence[tuple[int, Order]]
 ) -> tuple[Matched | None, list[Unmatched]]:
     columns, unmatched = [], []
     if all(_are_numbered(summaries[at], calls) for at, calls in of):
@@ -117,12 +117,12 @@ def _match_group(
     return _gathered(summaries, group, [at for at, _ in of], call), unmatched
 
 
-def _are_numbered(summary: RankSummary, calls: Order) -> bool:
+def _are_numbered(summary: RankCalls, calls: Order) -> bool:
     sequence = summary.calls.sequence[calls]
     return bool((sequence != NONE).all()) and len(np.unique(sequence)) == len(sequence)
 
 
-def _by_sequence(summaries: Sequence[RankSummary], of: Sequence[tuple[int, Order]]) -> Order:
+def _by_sequence(summaries: Sequence[RankCalls], of: Sequence[tuple[int, Order]]) -> Order:
     """Calls of the numbers that all ranks have and that name the same operation on all of them."""
     numbers = [summaries[at].calls.sequence[calls] for at, calls in of]
     common = numbers[0]
@@ -138,7 +138,7 @@ def _in_order(calls: Order, sequence: Times, wanted: Times) -> Order:
     return calls[order[np.searchsorted(sequence[order], wanted)]]
 
 
-def _gathered(summaries: Sequence[RankSummary], group: Group, members: Sequence[int], call: Order) -> Matched:
+def _gathered(summaries: Sequence[RankCalls], group: Group, members: Sequence[int], call: Order) -> Matched:
     def column(name: str) -> Times:
         rows = enumerate(members)
         return np.stack([getattr(summaries[at].calls, name)[call[row]] for row, at in rows])

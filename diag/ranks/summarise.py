@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from diag.ranks.calls import Table, collectives_of
-from diag.ranks.summary import Before, Collectives, KernelTimes, RankSummary, StepTimes
+from diag.ranks.summary import Before, Collectives, KernelTimes, RankCalls, RankSummary, StepTimes
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.host import HostThread
@@ -35,6 +35,24 @@ def summaries_of(trace: Trace) -> list[RankSummary]:
     return [_summary(trace, process, tables.get(process, _NOTHING), len(processes) > 1) for process in processes]
 
 
+def calls_of(trace: Trace) -> list[RankCalls]:
+    """The collectives of each process of the trace that has any."""
+    tables = collectives_of(trace)
+    found = []
+    for process, (groups, calls) in tables.items():
+        rank, _ = _rank_of(trace, process, len(tables) > 1)
+        pid = trace.recorded.processes[process].pid
+        found.append(RankCalls(trace.source.id, pid, rank, trace.tick_ns, groups, calls))
+    return found
+
+
+def _rank_of(trace: Trace, process: int, is_one_of_several: bool) -> tuple[int | None, str | None]:
+    """A rank and what told it. What a source says of itself, it says of its only process."""
+    if not is_one_of_several:
+        return trace.source.rank, trace.source.rank_origin
+    return _rank_of_process(trace, process)
+
+
 def _summary(trace: Trace, process: int, table: Table, is_one_of_several: bool) -> RankSummary:
     source = trace.source
     devices = [device for device in trace.devices if device.process_id == process]
@@ -45,9 +63,7 @@ def _summary(trace: Trace, process: int, table: Table, is_one_of_several: bool) 
     if devices:
         talk = union_of_all(device.communication_time for device in devices)
     compute = union_of_all(_compute(device) for device in devices)
-    rank, origin = (source.rank, source.rank_origin)
-    if is_one_of_several:
-        rank, origin = _rank_of_process(trace, process)
+    rank, origin = _rank_of(trace, process, is_one_of_several)
     return RankSummary(
         source=source.id,
         pid=trace.recorded.processes[process].pid,
@@ -55,7 +71,6 @@ def _summary(trace: Trace, process: int, table: Table, is_one_of_several: bool) 
         rank_origin=origin,
         world_size=source.world_size,
         host=source.host,
-        clock_offset_ns=source.clock_offset_ns,
         tick_ns=trace.tick_ns,
         span_ns=trace.event_span,
         has_device=bool(devices),

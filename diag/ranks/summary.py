@@ -20,7 +20,10 @@ OPS: tuple[str, ...] = (*Primitive, "barrier")
 """What a collective is; columns hold indices into this."""
 
 SYNCHRONISING = tuple(
-    map(OPS.index, (Primitive.ALL_REDUCE, Primitive.ALL_GATHER, Primitive.REDUCE_SCATTER, Primitive.ALL_TO_ALL, "barrier"))
+    map(
+        OPS.index,
+        (Primitive.ALL_REDUCE, Primitive.ALL_GATHER, Primitive.REDUCE_SCATTER, Primitive.ALL_TO_ALL, "barrier"),
+    )
 )
 """No rank can finish one of these before all have begun it, so that they end on all ranks nearly together."""
 
@@ -122,29 +125,34 @@ class KernelTimes:
 
 
 @dataclass(frozen=True, eq=False)
-class RankSummary:
+class RankCalls:
+    """The collectives of one rank: all that it takes to find out how far its clock is off."""
+
     source: int
     pid: int
     rank: int | None
+    tick_ns: int
+    groups: Sequence[Group]
+    calls: Collectives
+
+    @property
+    def label(self) -> str:
+        return f"process {self.pid} of source {self.source}" if self.rank is None else f"rank {self.rank}"
+
+
+@dataclass(frozen=True, eq=False)
+class RankSummary(RankCalls):
     rank_origin: str | None
     world_size: int | None
     host: str | None
-    clock_offset_ns: int  # of its source, as stored: added to its times it gives the axis of the case
-    tick_ns: int
     span_ns: tuple[int, int]  # first and last of what its source recorded
     has_device: bool
     steps: StepTimes
-    groups: Sequence[Group]
-    calls: Collectives
     before: Before
     exposed: Intervals  # communication that no kernel overlaps; without a device, all of it
     communication_ns: int  # union of it
     kernels: KernelTimes
     sm_clock_hz: float | None = None  # mean while busy, where it was sampled
-
-    @property
-    def label(self) -> str:
-        return f"process {self.pid} of source {self.source}" if self.rank is None else f"rank {self.rank}"
 
     @property
     def exposed_ns(self) -> int:
