@@ -15,6 +15,8 @@ from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
+from diag.ingest.rank_clocks import align_ranks
+from diag.ingest.rank_names import name_ranks
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.settled import companions, copy_while_written, settled_copy
@@ -193,8 +195,10 @@ def _import(
         progress("summing up the timeline")
         for (source_id,) in case.db.execute("SELECT id FROM source ORDER BY id").fetchall():
             store_tracks(case, source_id)
+        name_ranks(case)
         if len(inputs) > 1:
             join_sources(case)
+            align_ranks(case)
     return target
 
 

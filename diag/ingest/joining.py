@@ -31,6 +31,7 @@ def join_sources(case: Case) -> None:
         leader = next((leader for leader in leaders if _same_process(leader, guest)), None)
         if leader is None or not _join(case, leader, guest, traces):
             leaders.append(guest)
+    case.forget_sources()
 
 
 def _rank(trace: Trace) -> tuple[bool, bool, int]:

@@ -110,6 +110,7 @@ MARK_AS_CUT = "UPDATE source SET is_cut = 1 WHERE id = :source"
 DESCRIBE_SOURCE = """
     UPDATE source
        SET schema_version = :schema_version, host = :host, rank = :rank, world_size = :world_size,
+           rank_origin = iif(:rank IS NULL, NULL, 'distributedInfo'),
            clock_offset_ns = :clock_offset_ns, time_resolution_ns = :time_resolution_ns,
            capture_start_ns = :capture_start_ns, capture_end_ns = :capture_end_ns,
            graph_mode = (SELECT 'node' FROM gpu_op WHERE source_id = :source AND graph_node IS NOT NULL LIMIT 1)

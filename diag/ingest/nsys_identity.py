@@ -13,6 +13,7 @@ from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, instant
 from diag.ingest.nsys_tables import Export, as_text, optional_text
+from diag.ingest.rank_names import rank_of_environment
 from diag.store.case import Case
 
 MPS_SERVER = "nvidia-cuda-mps-server"
@@ -69,6 +70,8 @@ def add_source(export: Export, file: InputFile, case: Case) -> int:
     first = {name: values[0] for name, values in meta.items()}
     start, end = _one(export, "ANALYSIS_DETAILS", sql.ANALYSIS, 2)
     (host,) = _one(export, "TARGET_INFO_SYSTEM_ENV", sql.HOST, 1)
+    (environment,) = _one(export, "TARGET_INFO_SYSTEM_ENV", sql.ENVIRONMENT, 1)
+    rank, world_size = rank_of_environment(environment)
     (utc_epoch_ns,) = _one(export, "TARGET_INFO_SESSION_START_TIME", sql.SESSION_START, 1)
     return case.add_source(
         kind="nsys-sqlite",
@@ -79,6 +82,9 @@ def add_source(export: Export, file: InputFile, case: Case) -> int:
         tool_version=first.get("EXPORT_PRODUCT_VERSION"),
         schema_version=first.get("EXPORT_SCHEMA_VERSION"),
         host=optional_text(host),
+        rank=rank,
+        rank_origin=None if rank is None else "environment",
+        world_size=world_size,
         clock_offset_ns=instant(utc_epoch_ns) or 0,
         time_resolution_ns=1,
         capture_start_ns=instant(start),

@@ -32,6 +32,8 @@ METADATA = """
 
 ANALYSIS = "SELECT MIN({startTime}), MAX({stopTime}) FROM src.{table} t"
 HOST = "SELECT CAST({value} AS BLOB) FROM src.{table} t WHERE {name} = 'Hostname'"
+# The environment may hold secrets: it is looked through for the numbers of the rank and not kept.
+ENVIRONMENT = "SELECT substr(CAST({value} AS BLOB), 1, 1 << 20) FROM src.{table} t WHERE {name} = 'DeviceEnvironment'"
 SESSION_START = "SELECT {utcEpochNs} FROM src.{table} t"
 PROCESSES = "SELECT {globalPid}, CAST({name} AS BLOB) FROM src.{table} t WHERE typeof({globalPid}) = 'integer'"
 THREAD_NAMES = "SELECT {globalTid}, {string} FROM src.{table} t"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.side_by_side import SideBySide, side_by_side
+from diag.ranks.summarise import summaries_of
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -23,6 +25,11 @@ class Job:
     @cached_property
     def sources(self) -> Sequence[Source]:
         return self.case.sources
+
+    @cached_property
+    def side_by_side(self) -> SideBySide:
+        """The ranks whose timelines are at hand."""
+        return side_by_side([summary for trace in self.traces for summary in summaries_of(trace)])
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""

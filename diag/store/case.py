@@ -62,6 +62,7 @@ class Source:
     events_read: int | None = None
     rank_origin: str | None = None  # what told the rank
     world_size: int | None = None
+    clock_drift: float | None = None  # seconds that its clock gains in a second against the other ranks'
 
     @property
     def has_timeline(self) -> bool:
@@ -195,6 +196,10 @@ class Case:
             Source(**{**dict(row), "capabilities": json.loads(row["capabilities"])})
             for row in self.rows(f"SELECT {fields} FROM source ORDER BY id")
         ]
+
+    def forget_sources(self) -> None:
+        """Whoever changes rows of `source` calls this: they are read again when they are asked for next."""
+        self.__dict__.pop("sources", None)
 
     def source(self, source_id: int) -> Source:
         return next(source for source in self.sources if source.id == source_id)
