@@ -34,6 +34,10 @@ class OutOfMemory(DiagError):
     """The process may not have as much memory as its inputs take."""
 
 
+class WorkersLost(DiagError):
+    """Processes that shared the work ended before it was done, again and again."""
+
+
 class NothingToTell(DiagError):
     """The inputs were read, but no rule could say anything about them."""
 
