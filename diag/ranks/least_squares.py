@@ -1,7 +1,7 @@
 """Clocks by least squares: the shifts and slopes under which ends that several clocks saw come together.
 
-With e the time of an end on clock c, from a moment of that clock on, the model is T_i = e + a_c + b_c·e + noise: one T for
-each instance, a and b for each clock, and a = b = 0 for the clock that is the axis. The T drop out of the normal
+With e the time of an end on clock c, from a moment of that clock on, the model is T_i = e + a_c + b_c·e + noise: one T
+for each instance, a and b for each clock, and a = b = 0 for the clock that is the axis. The T drop out of the normal
 equations: with weights w of the rows of an instance, what is left is the projection diag(w) − w·wᵀ/Σw, whose sum over
 instances is a matrix product. So the cost is one product of rows × instances × rows per group of ranks.
 
