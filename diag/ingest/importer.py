@@ -15,10 +15,10 @@ from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
-from diag.ingest.rank_clocks import align_ranks
-from diag.ingest.rank_names import name_ranks
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
+from diag.ingest.rank_clocks import align_ranks
+from diag.ingest.rank_names import name_ranks
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, unchanged

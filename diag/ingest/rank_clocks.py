@@ -1,8 +1,8 @@
 """Puts the ranks of a job on one axis: what their clocks differ by is stored with their sources.
 
 `source.clock_offset_ns` is set so that it is exact in the middle of the source's record; `clock_drift` keeps what the
-clock gains. Views apply the offset alone: `clock_error_ns` is the error of the clock against the first rank's, with what
-the drift adds towards both ends. A clock that is off by less than its error is left as it is.
+clock gains. Views apply the offset alone: `clock_error_ns` is the error of the clock against the first rank's, with
+what the drift adds towards both ends. A clock that is off by less than its error is left as it is.
 """
 
 from __future__ import annotations

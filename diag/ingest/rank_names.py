@@ -1,7 +1,7 @@
 """Which rank of a job a source is, told by what surrounds its events: the environment, a payload, the name of its file.
 
-What a source says of itself goes first (a PyTorch trace's distributedInfo), then the environment that it was recorded in,
-then NCCL's payloads, then the name of the file. `source.rank_origin` keeps which of them it was.
+What a source says of itself goes first (a PyTorch trace's distributedInfo), then the environment that it was recorded
+in, then NCCL's payloads, then the name of the file. `source.rank_origin` keeps which of them it was.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _first_number(environment: str, names: tuple[str, ...]) -> int | None:
 
 def rank_of_file_name(path: str) -> int | None:
     """
-    >>> rank_of_file_name("job/trace_rank3.json.gz"), rank_of_file_name("r12.nsys-rep"), rank_of_file_name("gpu_41.json")
-    (3, 12, None)
+    >>> [rank_of_file_name(name) for name in ("job/trace_rank3.json.gz", "r12.nsys-rep", "gpu_41.json")]
+    [3, 12, None]
     """
     found = _IN_FILE_NAME.search(PurePath(path).name)
     return int(found.group(1)) if found else None

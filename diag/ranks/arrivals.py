@@ -1,9 +1,9 @@
 """Of each collective: what it took, who waited for whom, and for how long.
 
 The *latency* of an instance is the shortest of its durations over the ranks: the rank that came last did not wait, so
-what it saw is the work itself. What another rank took beyond that, it waited. Latency and waiting compare durations, for
-which clocks need not agree. Who came *last* compares starts on the common axis, and is told only where the last start is
-behind the others' median by more than the clocks' errors.
+what it saw is the work itself. What another rank took beyond that, it waited. Latency and waiting compare durations,
+for which clocks need not agree. Who came *last* compares starts on the common axis, and is told only where the last
+start is behind the others' median by more than the clocks' errors.
 
 When not all ranks of a group were recorded, the last one may not be among them: latency is then an upper bound and
 waiting a lower one.
@@ -66,10 +66,11 @@ class Arrivals:
 
     @cached_property
     def ahead_of_last_ns(self) -> Values:
-        """Of each instance: the last start less the one before it. What would be won if that rank alone were in time."""
+        """Of each instance: the last start less the one before it. What would be won if that rank alone were in
+        time."""
         if len(self.matched.members) < 2:
             return np.zeros(self.matched.n_instances)
-        return self._last_start_ns - np.sort(self.start_ns, axis=0)[-2]
+        return np.asarray(self._last_start_ns - np.sort(self.start_ns, axis=0)[-2])
 
     @property
     def _last_start_ns(self) -> Values:

@@ -64,7 +64,7 @@ class _Call(NamedTuple):
 
 def collectives_of(trace: Trace) -> Mapping[int, Table]:
     """The collectives of each process of a trace that has any, by the id of the process."""
-    ids = sorted({source_id for source_id in (source.id for source in trace.sources)})
+    ids = sorted(source.id for source in trace.sources)
     rows = [row for source_id in ids for row in trace.case.rows(_ROWS, (source_id,))]
     if rows:
         calls = {pid: [_described(row) for row in rows if row["process_id"] == pid] for pid in _processes(rows)}

@@ -34,11 +34,14 @@ SIGNIFICANT = 3.0
 """A drift is told when that of any clock is so many of its standard errors."""
 
 MOST_IMPOSSIBLE = 0.05
-"""From this share on of instances that end somewhere before they begin elsewhere, calls were matched that are not one."""
+"""From this share on of instances that end somewhere before they begin elsewhere, calls were matched that are not
+one."""
 
 NOTHING_COMMON = "no two ranks recorded a collective that ends on all of them together"
 TOO_FEW = "too few collectives that end together: {n} ({m} are needed)"
-IMPOSSIBLE = "the recorded calls do not belong together: on one axis, {n} of {m} would end on a rank before they begin on another"
+IMPOSSIBLE = (
+    "calls that were taken for one do not belong together: {n} of {m} would end on a rank before another begins"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Clocks by least squares: the shifts and slopes under which ends that several clocks saw come together.
 
-With e the time of an end on clock c, from a moment of that clock on, the model is T_i = e + a_c + b_c·e + noise: one T for
-each instance, a and b for each clock, and a = b = 0 for the clock that is the axis. The T drop out of the normal
+With e the time of an end on clock c, from a moment of that clock on, the model is T_i = e + a_c + b_c·e + noise: one T
+for each instance, a and b for each clock, and a = b = 0 for the clock that is the axis. The T drop out of the normal
 equations: with weights w of the rows of an instance, what is left is the projection diag(w) − w·wᵀ/Σw, whose sum over
 instances is a matrix product. So the cost is one product of rows × instances × rows per group of ranks.
 
@@ -28,6 +28,9 @@ ITERATIONS = 8
 
 TO_SIGMA = 1.4826
 """A median absolute deviation of normal noise times this is its standard deviation."""
+
+RIDGE = 1e-12
+"""Of the largest diagonal element: where all of a clock's ends are disbelieved, there is still a solution."""
 
 LEAST_SIGMA_NS = 0.5
 """Times are whole nanoseconds."""
@@ -66,9 +69,9 @@ def fit(groups: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit
             weigh(np.abs(residual) / sigma_ns[group.clock][:, None])
             for group, residual in zip(groups, residuals, strict=True)
         ]
-    solution, inverse = _solve(groups, weights, span_ns, n_terms, n_clocks)
+    solution, matrix = _solve(groups, weights, span_ns, n_terms, n_clocks)
     slope = solution[1] / span_ns if with_slope else np.zeros(n_clocks)
-    variance = np.diag(inverse)[n_clocks:] if with_slope else np.zeros(n_clocks)
+    variance = np.append(0, np.diag(np.linalg.inv(matrix))[n_clocks - 1 :]) if with_slope else np.zeros(n_clocks)
     return Fit(solution[0], slope, sigma_ns * np.sqrt(np.maximum(variance, 0)) / span_ns, sigma_ns)
 
 
@@ -83,7 +86,7 @@ def _bisquare(scaled: Values) -> Values:
 def _solve(
     groups: Sequence[CommonEnds], weights: Sequence[Values], span_ns: float, n_terms: int, n_clocks: int
 ) -> tuple[Values, Values]:
-    """The terms by clock, terms × clocks, and the inverse of the normal matrix (0 where clock 0 is)."""
+    """The terms by clock, terms × clocks, and the normal matrix of those that are free: of all clocks but 0."""
     matrix, right = np.zeros((n_terms, n_clocks, n_terms, n_clocks)), np.zeros((n_terms, n_clocks))
     for group, weight in zip(groups, weights, strict=True):
         total = weight.sum(axis=0)
@@ -97,9 +100,11 @@ def _solve(
                 block[np.diag_indices_from(block)] += (left * (group.end_ns / span_ns) ** q).sum(axis=1)
                 np.add.at(matrix[p, :, q], (group.clock[:, None], group.clock[None, :]), block)
     free = np.flatnonzero(np.tile(np.arange(n_clocks) > 0, n_terms))
-    inverse = np.zeros((n_terms * n_clocks,) * 2)
-    inverse[np.ix_(free, free)] = np.linalg.pinv(matrix.reshape(inverse.shape)[np.ix_(free, free)], hermitian=True)
-    return (inverse @ right.reshape(-1)).reshape(n_terms, n_clocks), inverse
+    normal = matrix.reshape(n_terms * n_clocks, -1)[np.ix_(free, free)]
+    normal[np.diag_indices_from(normal)] += RIDGE * np.diag(normal).max()
+    solution = np.zeros(n_terms * n_clocks)
+    solution[free] = np.linalg.solve(normal, right.reshape(-1)[free])
+    return solution.reshape(n_terms, n_clocks), normal
 
 
 def _residuals(group: CommonEnds, weight: Values, solution: Values, span_ns: float) -> Values:

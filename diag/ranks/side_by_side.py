@@ -39,6 +39,11 @@ class SideBySide:
     def arrivals(self) -> Sequence[Arrivals]:
         return arrivals_of(self.matches, self.clocks)
 
+    @property
+    def is_job(self) -> bool:
+        """Whether there is anything to set side by side."""
+        return len(self.summaries) + len(self.repeated) > 1
+
     @cached_property
     def world_size(self) -> int | None:
         """Ranks of the whole job, as the sources say it."""
@@ -77,10 +82,8 @@ Calls = TypeVar("Calls", bound=RankCalls)
 def numbered(ranks: Iterable[Calls]) -> tuple[list[Calls], list[Calls]]:
     """Those that say which rank they are, each once and in that order, and those whose rank another source has."""
     first: dict[int | None, Calls] = {}
-    repeated = []
-    for each in sorted((r for r in ranks if r.rank is not None), key=lambda r: (r.rank or 0, r.source, r.pid)):
-        if first.setdefault(each.rank, each) is not each:
-            repeated.append(each)
+    ordered = sorted((r for r in ranks if r.rank is not None), key=lambda r: (r.rank or 0, r.source, r.pid))
+    repeated = [each for each in ordered if first.setdefault(each.rank, each) is not each]
     return list(first.values()), repeated
 
 

@@ -24,7 +24,8 @@ _NOTHING: Table = ((), Collectives(np.empty(0, np.int32), np.empty(0, np.int8), 
 
 
 def summaries_of(trace: Trace) -> list[RankSummary]:
-    """A summary for each process of the trace with GPU work or collectives; of a trace without either, for its main one.
+    """A summary for each process of the trace with GPU work or collectives; of a trace without either, for its main
+    one.
 
     In a part of a trace, device times are of that part; collectives count where they begin in it.
     """

@@ -1,8 +1,9 @@
-"""PyTorch traces of the ranks of one job, made up: clocks, late ranks and times of collectives are known in closed form.
+"""PyTorch traces of the ranks of one job, made up: clocks, late ranks and times of collectives are known in closed
+form.
 
 In each step every rank loads its data on the host, computes in some kernels, and takes part in each collective of the
-step. A collective ends on all ranks α + k·M/B after the last of them has begun it. Each file shows the true times on the
-clock of its rank: offset + (1 + drift) · t. Every file says that it is synthetic.
+step. A collective ends on all ranks α + k·M/B after the last of them has begun it. Each file shows the true times on
+the clock of its rank: offset + (1 + drift) · t. Every file says that it is synthetic.
 """
 
 from __future__ import annotations
@@ -133,10 +134,10 @@ class RankJob:
             step_end_ns = found[-1][1] + 10_000
             yield self._host(rank, "user_annotation", f"ProfilerStep#{step}", begin_ns, step_end_ns)
             yield self._host(rank, "user_annotation", "dataloader next", begin_ns, host_ns)
-            work: list[tuple[str, int, int, int, dict[str, Any]]] = []
             edges = np.linspace(0, self.compute_ns(rank, step), N_KERNELS + 1).astype(int) + host_ns + LAUNCH_NS
-            for number in range(N_KERNELS):
-                work.append((f"gemm_{number}", 7, int(edges[number]), int(edges[number + 1]), {}))
+            work: list[tuple[str, int, int, int, dict[str, Any]]] = [
+                (f"gemm_{number}", 7, int(edges[number]), int(edges[number + 1]), {}) for number in range(N_KERNELS)
+            ]
             for at, (call, (starts, end_ns)) in enumerate(zip(self.calls, found, strict=True)):
                 late_ns = round(noise.normal(0, self.end_noise_ns)) if self.end_noise_ns else 0
                 args = self._about(rank, call, step * len(self.calls) + at)
