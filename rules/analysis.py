@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,22 +24,26 @@ from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
 from diag.model.near import did_you_mean, near
 from diag.ranks.job import Job
-from diag.rules import engine, rooflines, tables, thresholds
+from diag.rules import engine, rooflines, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
 from diag.rules.measurement_rows import measurement_rows
-from diag.rules.operator_rows import operator_rows
+from diag.rules.operator_rows import longest_first
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
+from diag.rules.shard_result import shard_results
 from diag.rules.thresholds import Limits
-from diag.rules.verdict import verdict
+from diag.rules.trace_result import TraceResult, trace_result
+from diag.rules.verdict import causes_of, verdict
 from diag.store.case import Case, Source
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of
 from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -60,41 +65,56 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     benchmarks = load_benchmarks(case)
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
+    shards = shard_results(case)
+    parts = [trace_result(trace, limits, ladder, known) for trace in traces]
+    parts += [result for shard in shards for result in shard.results]
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
     answers = [
-        *_about_traces(traces, limits),
+        *(answer for part in parts for answer in part.answers),
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
-        *_about_job(Job(case, traces), limits),
+        *_about_job(Job(case, traces, [summary for shard in shards for summary in shard.summaries]), limits),
     ]
     launches = launch_rows(case, kernels, ladder)
-    devices = [device for trace in traces for device in trace.devices]
+    devices = [row for part in parts for row in part.devices]
     findings = sorted((a for a in answers if isinstance(a, Finding)), key=lambda finding: finding.rank)
     clear = [a for a in answers if isinstance(a, Clear)]
     return Report(
         sources=case.sources,
         notes={source.id: case.notes(source.id) for source in case.sources},
-        verdict=verdict(findings, clear, devices, kernels, is_cut=any(source.is_cut for source in case.sources)),
-        devices=[tables.device_row(trace, device) for trace in traces for device in trace.devices],
-        hardware=tables.hardware_rows(devices),
-        kernels=rooflines.with_rooflines(_kernels(traces), kernels, launches),
-        operators=operator_rows(traces, ladder, known),
+        verdict=verdict(
+            findings,
+            clear,
+            devices,
+            kernels,
+            causes=_together(causes_of(findings), [shard.causes for shard in shards]),
+            is_cut=any(source.is_cut for source in case.sources),
+        ),
+        devices=devices,
+        hardware=[row for part in parts for row in part.hardware],
+        kernels=rooflines.with_rooflines(_kernels(parts), kernels, launches),
+        operators=sorted((row for part in parts for row in part.operators), key=longest_first),
         launches=launches,
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
-        ranges=_ranges(traces),
+        ranges=_ranges(parts),
         findings=findings,
-        overlaps=_overlaps(findings),
+        overlaps=_together(overlaps_of(findings), [shard.overlaps for shard in shards]),
         clear=clear,
         cannot_tell=[a for a in answers if isinstance(a, CannotTell)],
-        part=_part(traces, options),
+        part=_longest([part_of(trace, options) for trace in traces] + [shard.part for shard in shards]),
         changed_thresholds=_changed(limits),
     )
+
+
+def _together(here: Mapping[str, Value], elsewhere: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
+    """What is told of findings by their ids; what a shard tells of its own goes before what is told without extents."""
+    return {finding: told for each in (here, *elsewhere) for finding, told in each.items()}
 
 
 def _profiled(case: Case, traces: Sequence[Trace], known: Known) -> list[ProfiledKernel]:
@@ -105,13 +125,6 @@ def _profiled(case: Case, traces: Sequence[Trace], known: Known) -> list[Profile
         for kernel in kernels:
             kernel.measured = known.of(kernel.launch.gpu)
     return [kernel for kernels in profiles for kernel in kernels]
-
-
-def _about_traces(traces: Sequence[Trace], limits: Mapping[str, Limits]) -> Iterator[Answer]:
-    rules = [rule for rule in engine.rules().values() if isinstance(rule, engine.TraceRule)]
-    for trace in traces:
-        for rule in rules:
-            yield from engine.run(rule, trace, limits.get(rule.id, {}))
 
 
 def _about_kernels(kernels: Sequence[ProfiledKernel], limits: Mapping[str, Limits]) -> Iterator[Answer]:
@@ -143,17 +156,17 @@ def _changed(limits: Mapping[str, Limits]) -> list[ChangedThreshold]:
     ]
 
 
-def _kernels(traces: Sequence[Trace]) -> list[KernelRow]:
-    rows = [row for trace in traces for device in trace.devices for row in tables.kernel_rows(trace, device)]
+def _kernels(parts: Sequence[TraceResult]) -> list[KernelRow]:
+    rows = (row for part in parts for row in part.kernels)
     return sorted(rows, key=lambda row: (-row.total_ns, row.source, row.process, row.device, row.name))
 
 
-def _ranges(traces: Sequence[Trace]) -> list[RangeRow]:
-    rows = [row for trace in traces for device in trace.devices for row in tables.range_rows(trace, device)]
+def _ranges(parts: Sequence[TraceResult]) -> list[RangeRow]:
+    rows = (row for part in parts for row in part.ranges)
     return sorted(rows, key=lambda row: (-row.gpu_ns, row.source, row.process, row.device, row.name))
 
 
-def _overlaps(findings: Sequence[Finding]) -> dict[str, list[str]]:
+def overlaps_of(findings: Sequence[Finding]) -> dict[str, list[str]]:
     """For each finding those others that speak of the same time of the same device; their gains do not add.
 
     Without a timeline, those on the same profiled kernel do, of which a report may have thousands.
@@ -201,20 +214,22 @@ def _is_watch(source: Source) -> bool:
     return source.captured("live_snapshot")
 
 
-def _part(traces: Sequence[Trace], options: AnalysisOptions) -> Part | None:
-    """What was asked for of the longest trace that has any of it; None for the whole."""
-    scoped = [trace for trace in traces if trace.scope]
-    if not scoped:
+def part_of(trace: Trace, options: AnalysisOptions) -> Part | None:
+    """What was asked for of a trace that has any of it; None for the whole."""
+    if not trace.scope:
         return None
-    longest = max(scoped, key=lambda trace: trace.event_span[1] - trace.event_span[0])
-    (first_ns, last_ns), window = longest.event_span, _window(longest, options)
-    measure_ns = longest.scope.measure_ns if longest.scope else 0
+    (first_ns, last_ns), window = trace.event_span, _window(trace, options)
     return Part(
         window=(window[0] - first_ns, window[1] - first_ns) if window else None,
         range_name=options.range_name,
-        measure_ns=measure_ns,
+        measure_ns=trace.scope.measure_ns,
         trace_ns=last_ns - first_ns,
     )
+
+
+def _longest(parts: Sequence[Part | None]) -> Part | None:
+    """That of the longest trace."""
+    return max((part for part in parts if part is not None), key=lambda part: part.trace_ns, default=None)
 
 
 def _matches_nothing(traces: Sequence[Trace], options: AnalysisOptions) -> str:

@@ -23,7 +23,11 @@ MOST = 200
 
 def operator_rows(traces: Sequence[Trace], ladder: Ladder, known: Known) -> list[OperatorRow]:
     rows = [row for trace in traces if trace.source.captured("shapes") for row in _of_trace(trace, ladder, known)]
-    return sorted(rows, key=lambda row: (-row.gpu_ns, row.source, row.process, row.device, row.name, row.shapes))
+    return sorted(rows, key=longest_first)
+
+
+def longest_first(row: OperatorRow) -> tuple[int, int, int, int, str, str]:
+    return (-row.gpu_ns, row.source, row.process, row.device, row.name, row.shapes)
 
 
 def _of_trace(trace: Trace, ladder: Ladder, known: Known) -> list[OperatorRow]:

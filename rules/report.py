@@ -17,6 +17,7 @@ from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.measurement_rows import MeasurementRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
+from diag.timeline.device import FEWEST_OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ class DeviceRow:
     n_memsets: int
     n_graphs: int
     copies: Sequence[CopyRow]
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether there is enough work for shares of the window to mean anything."""
+        return self.n_kernels + self.n_copies + self.n_memsets + self.n_graphs >= FEWEST_OPERATIONS
+
+    def share(self, measure_ns: int) -> float:
+        return measure_ns / self.window_ns if self.window_ns else 0.0
 
 
 @dataclass(frozen=True)

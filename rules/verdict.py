@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from diag.launches.kernel import ProfiledKernel
@@ -10,8 +11,7 @@ from diag.model import units
 from diag.rules import profiled
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject, is_about_capture
-from diag.rules.report import Verdict
-from diag.timeline.device import DeviceTimeline
+from diag.rules.report import DeviceRow, Verdict
 
 KERNEL_CAUSES = (
     "ncu.waves",
@@ -56,19 +56,18 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
 def verdict(
     findings: Sequence[Finding],
     clear: Sequence[Clear],
-    devices: Sequence[DeviceTimeline],
+    devices: Sequence[DeviceRow],
     kernels: Sequence[ProfiledKernel] = (),
     *,
+    causes: Mapping[str, str],
     is_cut: bool = False,
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
     A warning about a device comes before anything about the host alone, which matters when a device feels it.
     """
-    serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
-    of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
-    candidates = of_devices or serious
-    top = _most_specific(candidates[0], candidates) if candidates else None
+    candidates = _candidates(findings)
+    top = _most_specific(candidates, causes) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
     longest = _longest(kernels, top) if not devices else None
     beside = f"{_weight(longest)}." if longest else ""
@@ -127,31 +126,51 @@ _AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."
 
 
-def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
-    """The finding that explains most, and at least half, of the time that the top one could win; else that itself."""
-    causes = [finding for finding in findings if finding.rule in GIVES_WAY_TO.get(top.rule, ())]
+def _candidates(findings: Sequence[Finding]) -> Sequence[Finding]:
+    serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
+    return [f for f in serious if f.subject.device is not None and f.severity != "info"] or serious
+
+
+def _most_specific(candidates: Sequence[Finding], causes: Mapping[str, str]) -> Finding:
+    top = candidates[0]
+    return next((finding for finding in candidates if finding.id == causes.get(top.id)), top)
+
+
+def causes_of(findings: Sequence[Finding]) -> dict[str, str]:
+    """For a finding that a verdict may be about, the one that explains most, and at least half, of the time that it
+    could win; by their ids.
+    """
+    together: defaultdict[Hashable, list[Finding]] = defaultdict(list)
+    for finding in _candidates(findings):
+        about = finding.subject
+        together[about.launch or (about.source, about.process, about.device)].append(finding)
+    found = ((top, _cause(top, of)) for of in together.values() for top in of if top.rule in GIVES_WAY_TO)
+    return {top.id: cause.id for top, cause in found if cause is not None}
+
+
+def _cause(top: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """Of findings about the same device, or the same profiled kernel."""
+    causes = [finding for finding in findings if finding.rule in GIVES_WAY_TO[top.rule]]
     if top.subject.launch is not None:
-        causes = [finding for finding in causes if finding.subject.same_kernel(top.subject)]
         explained_ns, whole_ns = [finding.recoverable_ns or 0 for finding in causes], top.recoverable_ns or 0
     else:
-        causes = [finding for finding in causes if finding.subject.same_device(top.subject)]
         explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
         whole_ns = top.extent.measure_ns
     most_ns = max(explained_ns, default=0)
-    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= whole_ns else top
+    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= whole_ns else None
 
 
-def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> Iterator[str]:
+def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceRow]) -> Iterator[str]:
     """What the same subject is shown not to suffer from, whatever the thresholds are."""
     about = (subject.source, subject.process, subject.device)
-    judged = [each for each in devices if (each.source_id, each.pid, each.device) == about and each.has_shares]
-    if any(device.share(device.idle) < WARNING_SHARE for device in judged):
+    judged = [each for each in devices if (each.source, each.process, each.device) == about and each.has_shares]
+    if any(device.share(device.idle_ns) < WARNING_SHARE for device in judged):
         yield "not idle"
     if any(finding.rule == "launch.back_pressure" and finding.subject.same_device(subject) for finding in findings):
         yield "not CPU-bound"
 
 
-def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> str:
+def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[DeviceRow]) -> str:
     """Whether the other devices show the same, cause included."""
     judged = [device for device in devices if device.has_shares]
     if top.subject.device is None or len(judged) < 2:
@@ -168,12 +187,12 @@ def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[Devi
     return f"The same holds for {holds} ({spread} of their windows)."
 
 
-def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceTimeline]) -> Verdict:
+def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceRow]) -> Verdict:
     judged = [device for device in devices if device.has_shares]
     if judged:
         longest = max(judged, key=lambda device: device.window_ns)
         summary = (
-            f"The device is busy {units.share(longest.share(longest.busy))} of its window of "
+            f"The device is busy {units.share(longest.share(longest.busy_ns))} of its window of "
             f"{units.time(longest.window_ns)}, and no rule found time to win on the timeline. "
             "Look into the kernels next."
         )

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from diag.ranks.side_by_side import SideBySide, side_by_side
 from diag.ranks.summarise import summaries_of
+from diag.ranks.summary import RankSummary
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -21,6 +22,7 @@ class Job:
 
     case: Case
     traces: Sequence[Trace] = ()
+    gathered: Sequence[RankSummary] = ()  # of traces whose events lie in other cases
 
     @cached_property
     def sources(self) -> Sequence[Source]:
@@ -29,7 +31,7 @@ class Job:
     @cached_property
     def side_by_side(self) -> SideBySide:
         """The ranks whose timelines are at hand."""
-        return side_by_side([summary for trace in self.traces for summary in summaries_of(trace)])
+        return side_by_side([*(summary for trace in self.traces for summary in summaries_of(trace)), *self.gathered])
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""

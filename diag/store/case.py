@@ -61,6 +61,7 @@ class Source:
     events_declared: int | None = None
     events_read: int | None = None
     rank_origin: str | None = None  # what told the rank
+    shard: str | None = None  # where its events lie, if not in this case
     world_size: int | None = None
     clock_drift: float | None = None  # seconds that its clock gains in a second against the other ranks'
 

@@ -29,6 +29,7 @@ CREATE TABLE source (
     capture_start_ns    INTEGER,           -- what the tool says it recorded; NULL when it does not say
     capture_end_ns      INTEGER,
     graph_mode          TEXT,              -- 'graph': one row for each launch of a CUDA graph, 'node': one for each of its nodes; NULL when the file does not tell
+    shard               TEXT,              -- the case that its events lie in, HOST:PATH, where many were read at once; NULL: this one
     capabilities        TEXT NOT NULL      -- JSON {fact: number of rows read, or null when it was not captured}
 ) STRICT;
 
@@ -824,6 +825,13 @@ SELECT s.source_id,
        f.value ->> 'line'       AS line
   FROM live_snapshot s, json_each(s.body, '$.stacks') d, json_each(d.value, '$.threads') t,
        json_each(t.value, '$.frames') f;
+
+CREATE TABLE shard_result (                -- what the rules said of a trace whose events lie in a case of their own
+    source_id    INTEGER PRIMARY KEY REFERENCES source (id),
+    scope        TEXT NOT NULL,            -- the part of the trace and the thresholds, for people
+    fingerprint  TEXT NOT NULL,            -- of the rules, the thresholds and the part
+    body         BLOB NOT NULL             -- MessagePack: ShardResult of rules/shard_result.py
+) STRICT;
 
 CREATE TABLE report (                      -- what the rules said, so that a second look costs nothing
     fingerprint  TEXT PRIMARY KEY,         -- of the rules, the thresholds and the part of the trace looked at

@@ -28,12 +28,13 @@ HOST_FACTS = (*RANGE_FACTS, "os_call", "sched", "cpu_sample")
 
 
 def traces_of(case: Case) -> list[Trace]:
-    """A trace for each source of the case that has a timeline, but one for those that are joined."""
+    """A trace for each source with a timeline whose events lie in the case, but one for those that are joined."""
     guests: dict[int, list[Source]] = {}
     for source in case.sources:
         if source.joined_to is not None:
             guests.setdefault(source.joined_to, []).append(source)
-    leaders = [source for source in case.sources if source.joined_to is None and source.has_timeline]
+    here = [source for source in case.sources if source.has_timeline and source.shard is None]
+    leaders = [source for source in here if source.joined_to is None]
     return [
         Trace(case, source, recorded=JoinedRecordings(case, source, guests[source.id]) if source.id in guests else None)
         for source in leaders
