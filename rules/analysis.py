@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections import defaultdict
@@ -56,6 +57,15 @@ class AnalysisOptions:
     ceilings: Sequence[Benchmark] = ()
     """Of earlier calibrations; those in the case go before them."""
 
+    @property
+    def asked(self) -> str:
+        """Digest of what the answers depend on besides the case and the rules."""
+        return digest_of(self.window, self.range_name, thresholds.load(self.thresholds), self.ceilings)
+
+
+def digest_of(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
 
 def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     """Runs all rules. Raises UsageError when the window or range names nothing in the case."""
@@ -65,7 +75,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     benchmarks = load_benchmarks(case)
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
-    shards = shard_results(case)
+    shards = shard_results(case, options.asked)
     parts = [trace_result(trace, limits, ladder, known) for trace in traces]
     parts += [result for shard in shards for result in shard.results]
     results = probe_results(case, benchmarks, options.ceilings)
@@ -193,11 +203,19 @@ def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
 # ---- scope ---------------------------------------------------------------------------------------------------------
 
 
-def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
+def scoped_traces(case: Case, options: AnalysisOptions) -> list[Trace]:
     """The sources of the case, narrowed to what was asked for; those without any of it are judged empty."""
     traces = traces_of(case)
     for trace in traces:
         trace.scope, trace.range_name = _scope(trace, options), options.range_name
+    return traces
+
+
+def traces_in_scope(case: Case, options: AnalysisOptions) -> list[Trace]:
+    """The same. Raises UsageError where none of them has anything of it."""
+    traces = scoped_traces(case, options)
+    if not traces and any(source.shard is not None for source in case.sources):
+        return []
     if not traces and (options.window or options.range_name):
         option = "--window" if options.window else "--range"
         holds = "moments of a watch" if any(map(_is_watch, case.sources)) else "launches measured one by one"

@@ -13,18 +13,21 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from diag.errors import InputError
+from diag.errors import InputError, UsageError
 from diag.ranks.summary import RankSummary
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import DeviceRow, HardwareRow, KernelRow, OperatorRow, Part, RangeRow
 from diag.rules.trace_result import TraceResult
-from diag.store.case import Case, Source
+from diag.store.case import Case
 from diag.timeline.intervals import Intervals
+
+SourceRow = dict[str, int | float | str | None]
+"""Of the table `source`."""
 
 
 @dataclass(frozen=True)
 class ShardResult:
-    sources: Sequence[Source]
+    sources: Sequence[SourceRow]
     notes: Mapping[int, Sequence[str]]  # by source
     results: Sequence[TraceResult]
     overlaps: Mapping[str, Sequence[str]]  # as in a report
@@ -45,16 +48,26 @@ def decoded(body: bytes) -> ShardResult:
     return msgspec.msgpack.decode(body, type=ShardResult, dec_hook=_decode)
 
 
-def shard_results(case: Case) -> list[ShardResult]:
-    """Those that the case keeps, with its numbers of sources. Raises InputError for those of another release."""
+def shard_results(case: Case, asked: str) -> list[ShardResult]:
+    """Those that the case keeps, with its numbers of sources.
+
+    Raises UsageError where they answer to another part or to other thresholds, InputError for those of another release.
+    """
+    rows = case.rows(_BODIES)
+    if any(row["asked"] != asked for row in rows):
+        raise UsageError(
+            f"{case.path} keeps of its traces only what was told of one part, with some thresholds and ceilings. "
+            f"Ask for the same, or read the traces again: {_READ_AGAIN}"
+        )
     try:
-        return [decoded(body) for (body,) in case.db.execute(_BODIES)]
+        return [decoded(row["body"]) for row in rows]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{case.path} keeps results of shards that this diag does not know. {_READ_AGAIN}") from error
+        sentence = f"{case.path} keeps results of another release. Read its traces again: {_READ_AGAIN}"
+        raise InputError(sentence) from error
 
 
-_READ_AGAIN = "Read the traces again: diag report FOLDER --jobs N -o FILE"
-_BODIES = "SELECT body FROM shard_result ORDER BY source_id"
+_READ_AGAIN = "diag report FOLDER -o FILE"
+_BODIES = "SELECT asked, body FROM shard_result ORDER BY source_id"
 
 
 def _without_extent(finding: Finding) -> Finding:
@@ -80,24 +93,19 @@ Numbers = Mapping[int, int]
 
 
 def renumbered(result: ShardResult, number: Numbers) -> ShardResult:
-    """The same with the numbers that the sources have elsewhere; ids of findings, which follow from them, as well."""
+    """The same with the numbers that the sources have elsewhere, and ids of findings, which follow from them; but for
+    the rows of the sources."""
     results = [_renumbered(each, number) for each in result.results]
     before, after = ([finding.id for each in of for finding in each.findings] for of in (result.results, results))
     ids = dict(zip(before, after, strict=True))
     return replace(
         result,
-        sources=[_source(source, number) for source in result.sources],
         notes={number[source]: notes for source, notes in result.notes.items()},
         results=results,
         overlaps={ids[finding]: [ids[other] for other in others] for finding, others in result.overlaps.items()},
         causes={ids[finding]: ids[cause] for finding, cause in result.causes.items()},
         summaries=_rows(result.summaries, number),
     )
-
-
-def _source(source: Source, number: Numbers) -> Source:
-    joined_to = None if source.joined_to is None else number[source.joined_to]
-    return replace(source, id=number[source.id], joined_to=joined_to)
 
 
 def _renumbered(result: TraceResult, number: Numbers) -> TraceResult:

@@ -17,8 +17,7 @@ import numpy as np
 
 from diag import __version__
 from diag.errors import DiagError
-from diag.rules import thresholds
-from diag.rules.analysis import AnalysisOptions, analyse
+from diag.rules.analysis import AnalysisOptions, analyse, digest_of
 from diag.rules.finding import Finding
 from diag.rules.report import Report
 from diag.store.case import Case
@@ -94,22 +93,34 @@ def _decode(kind: type, value: object) -> object:
 
 
 def _fingerprint(options: AnalysisOptions) -> str:
-    parts = (
-        __version__,
-        _digest_of_code(),
-        thresholds.load(options.thresholds),
-        options.window,
-        options.range_name,
-        options.ceilings,
-    )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return digest_of(__version__, digest_of_code(), options.asked)
+
+
+JUDGING = (
+    "diag.rules",
+    "diag.timeline",
+    "diag.launches",
+    "diag.ranks",
+    "diag.model",
+    "diag.model.data",
+    "diag.store",
+)
+"""Packages that a report depends on."""
 
 
 @cache
-def _digest_of_code() -> str:
+def digest_of_code() -> str:
     """Digest of everything that a report depends on, so that an edited rule is run again."""
     digest = hashlib.sha256()
-    for package in ("diag.rules", "diag.timeline", "diag.launches", "diag.model", "diag.model.data", "diag.store"):
+    for package in (
+        "diag.rules",
+        "diag.timeline",
+        "diag.launches",
+        "diag.ranks",
+        "diag.model",
+        "diag.model.data",
+        "diag.store",
+    ):
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())

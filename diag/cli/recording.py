@@ -6,6 +6,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from diag.cli.ceilings import chosen
@@ -81,7 +82,7 @@ def _told(plan: Plan, capture: Capture, profiler: Profiler, folder: Path, wishes
             files += _profiled(plan, kernels, folder, wishes)
     options = AnalysisOptions(ceilings=chosen(None))
     imports = ImportOptions(keep=wishes.output, finish=lambda kept: keep_only(kept, options), note=note)
-    return tell(files, imports, options, telling)
+    return tell(partial(opened, files, imports), options, telling)
 
 
 def _kernels_worth_it(file: Path, *, expects_cuda: bool) -> Selection | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from diag.cli.ceilings import chosen
+from diag.cli.many import Sharing, opened_by
 from diag.cli.opening import opened
 from diag.cli.options import Ceilings, MaxSize, NoCache, ThresholdsFile, WithNcuReport, WithNsysExport
 from diag.cli.telling import FailOn, Format, Telling, tell
@@ -66,6 +68,14 @@ def report(
     with_nsys_export: WithNsysExport = False,
     with_ncu_report: WithNcuReport = False,
     max_size: MaxSize = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes that read traces, from nine on (default: one per core)."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers read the traces: tcp://HOST:8786"),
+    ] = None,
 ) -> None:
     """Read reports and traces, and say what the run is limited by.
 
@@ -90,6 +100,8 @@ def report(
         parse_window(window)
     if range_name == "":
         raise UsageError("--range is empty. Write the name of a range, or a pattern like ProfilerStep#")
+    if jobs is not None and scheduler is not None:
+        raise UsageError("--jobs is for processes of this machine, --scheduler for those of a cluster. Choose one.")
     if baseline is None and baseline_margin is not None:
         raise UsageError("--baseline-margin says when a finding is worse than in a baseline. Name one with --baseline.")
     limits.load(thresholds)
@@ -112,7 +124,8 @@ def report(
         margin = DEFAULT_MARGIN if baseline_margin is None else baseline_margin
         return replace(result, baseline=compare(result, earlier, str(baseline), margin))
 
-    if failed := tell(inputs, imports, options, Telling(output_format, fail_on, top), compared):
+    opening = partial(opened_by, inputs, imports, options, Sharing(jobs, scheduler))
+    if failed := tell(opening, options, Telling(output_format, fail_on, top), compared):
         raise typer.Exit(failed)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, braille, color, note, remark, width, write
 from diag.errors import NothingToTell, StorageError
 
 if TYPE_CHECKING:
-    from diag.ingest.importer import ImportOptions
     from diag.rules.analysis import AnalysisOptions
     from diag.rules.report import Report
+    from diag.store.case import Case
 
 
 class Format(enum.StrEnum):
@@ -45,20 +45,22 @@ class Telling:
 
 
 def tell(
-    inputs: Sequence[Path],
-    imports: ImportOptions,
+    opening: Callable[[StatusLine], AbstractContextManager[Case]],
     options: AnalysisOptions,
     telling: Telling,
     compared: Callable[[Report, StatusLine], Report] = lambda report, _: report,
 ) -> int:
-    """Writes the report and returns the exit status: 1 where a finding is a failure. Raises NothingToTell."""
+    """Writes the report on the case that `opening` gives, and returns the exit status: 1 where a finding is a failure.
+
+    Raises NothingToTell.
+    """
     from diag.render import RENDERERS, WITH_TIMELINE, timeline_of
     from diag.rules.baseline import failures
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import report_of
 
     with StatusLine() as status:
-        with opened(inputs, imports, status) as case:
+        with opening(status) as case:
             status("applying rules")
             result = report_of(case, options)
             timeline = None

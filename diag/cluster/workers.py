@@ -6,6 +6,7 @@ else, so that a worker that is lost afterwards takes nothing with it; what it wa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -34,6 +35,11 @@ class Task(Generic[Shard, Result]):
     work: Callable[[Shard], Result]
     shards: Sequence[Shard]
     hosts: Mapping[int, Sequence[str]]  # of shards that not every worker can see: the addresses of those that do
+
+
+def cores() -> int:
+    """That this process may run on."""
+    return len(os.sched_getaffinity(0))
 
 
 class Workers(Protocol):

@@ -21,6 +21,7 @@ from diag.ingest.rank_clocks import align_ranks
 from diag.ingest.rank_names import name_ranks
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
+from diag.ranks.summarise import calls_of
 from diag.store.cache import Cache, file_digest, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
@@ -28,10 +29,15 @@ from diag.store.lock import held
 from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
+from diag.timeline.joined import traces_of
 from diag.timeline.track_store import store_tracks
 
 Digests = Mapping[Path, Sequence[str]]
 """SHA-256 of each input and of what lies beside it."""
+
+
+def nothing(_: Path) -> None:
+    """What is done to a case that is kept as it is."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class ImportOptions:
     """Whether NVIDIA's package ncu-report reads those of Nsight Compute, instead of diag."""
     note: Progress = silent
     """Hears, one sentence at a time, what of a folder is read and what is not."""
-    finish: Callable[[Path], None] = lambda _: None
+    finish: Callable[[Path], None] = nothing
     """What is still done to the case that will be kept, before it gets its name."""
 
 
@@ -116,6 +122,24 @@ def _passing(inputs: Sequence[Input], options: ImportOptions, progress: Progress
         Case.open(_import(inputs, digests, folder, options, progress), "rw") as case,
     ):
         yield case
+
+
+@contextmanager
+def new_case(
+    inputs: Sequence[Input], options: ImportOptions, progress: Progress, add: Callable[[Case], None]
+) -> Iterator[Case]:
+    """A case of these inputs and of what `add` adds to it, gone afterwards but for a copy that is kept."""
+    if options.keep:
+        check_target(options.keep, [item.path for item in inputs])
+    with work_folder(None) as folder:
+        path = _import(inputs, _digests(inputs), folder, options, progress)
+        with Case.open(path, "rw") as case:
+            with case.transaction():
+                add(case)
+            yield case
+            if options.keep:
+                with case.unchanged():
+                    copy_whole(case.path, options.keep, options.finish)
 
 
 # ---- a case that does not hold -------------------------------------------------------------------------------------
@@ -198,7 +222,7 @@ def _import(
         name_ranks(case)
         if len(inputs) > 1:
             join_sources(case)
-            align_ranks(case)
+            align_ranks(case, [calls for trace in traces_of(case) for calls in calls_of(trace)])
     return target
 
 

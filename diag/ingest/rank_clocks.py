@@ -7,19 +7,18 @@ what the drift adds towards both ends. A clock that is off by less than its erro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from diag.model import units
 from diag.ranks.clocks import Clocks, fit_clocks
 from diag.ranks.matching import match
 from diag.ranks.side_by_side import numbered
-from diag.ranks.summarise import calls_of
 from diag.ranks.summary import RankCalls
 from diag.store.case import Case
-from diag.timeline.joined import traces_of
 
 
-def align_ranks(case: Case) -> None:
-    """Stores what the collectives of the case tell about its clocks. Nothing changes where they tell nothing."""
-    calls = [summary for trace in traces_of(case) for summary in calls_of(trace)]
+def align_ranks(case: Case, calls: Sequence[RankCalls]) -> None:
+    """Stores what collectives tell about the clocks of the case. Nothing changes where they tell nothing."""
     ranks, _ = numbered(calls)
     if len({rank.source for rank in ranks}) < 2:
         return
