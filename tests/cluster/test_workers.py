@@ -10,29 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from distributed import LocalCluster
 
 from diag.cluster import workers
 from diag.cluster.workers import DaskCluster, Processes, Task, ThisProcess, Workers, connected
 from diag.errors import InputError, UsageError, WorkersLost
+from tests.cluster.conftest import ROOT
 
-ROOT = Path(__file__).parents[2]
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _children_know_this_module() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _children_know_this_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are new processes, which import it by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT))
-        yield
-
-
-@pytest.fixture(scope="module")
-def cluster(_children_know_this_module: None) -> Iterator[LocalCluster]:
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True
-    ) as local:
-        yield local
+    monkeypatch.syspath_prepend(str(ROOT))
 
 
 @pytest.fixture(params=["this process", "processes", "dask"])
@@ -43,7 +31,7 @@ def some_workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
         case "processes":
             yield Processes(2)
         case _:
-            with connected(request.getfixturevalue("cluster").scheduler_address) as client:
+            with connected(request.getfixturevalue("scheduler")) as client:
                 yield DaskCluster(client)
 
 
@@ -91,9 +79,9 @@ def test_a_process_that_is_lost_loses_nothing(tmp_path: Path) -> None:
     assert given[3].attempts == 2
 
 
-def test_a_worker_that_is_lost_loses_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_a_worker_that_is_lost_loses_nothing(scheduler: str, tmp_path: Path) -> None:
     given = numbers(tmp_path, deadly=1)
-    with connected(cluster.scheduler_address) as client:
+    with connected(scheduler) as client:
         results = sorted(DaskCluster(client).results(Task(squared, given, {})))
     assert results == [(value, value**2) for value in range(6)]
     assert given[3].attempts == 2
@@ -104,8 +92,8 @@ def test_a_shard_that_kills_every_process_is_given_up(tmp_path: Path) -> None:
         list(Processes(2).results(Task(squared, numbers(tmp_path, deadly=99), {})))
 
 
-def test_a_shard_that_kills_every_worker_is_given_up(cluster: LocalCluster, tmp_path: Path) -> None:
-    with connected(cluster.scheduler_address) as client, pytest.raises(WorkersLost, match="more memory"):
+def test_a_shard_that_kills_every_worker_is_given_up(scheduler: str, tmp_path: Path) -> None:
+    with connected(scheduler) as client, pytest.raises(WorkersLost, match="more memory"):
         list(DaskCluster(client).results(Task(squared, numbers(tmp_path, deadly=99), {})))
 
 
@@ -119,15 +107,16 @@ def test_an_address_that_is_none() -> None:
         connected("nonsense://x", patience_s=1)
 
 
-def test_workers_of_another_release(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_another_release(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "__version__", "99.0")
     with pytest.raises(UsageError, match=r"this is 99\.0"):
-        connected(cluster.scheduler_address)
+        connected(scheduler)
 
 
 def test_a_scheduler_without_workers() -> None:
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     with (
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty,
         pytest.raises(UsageError, match="has no workers"),
     ):
         connected(empty.scheduler_address, patience_s=1)
