@@ -43,6 +43,8 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
         "host.page_faults",
         "host.gc",
     ),
+    "overlap.communication": ("ranks.straggler", "ranks.skew"),
+    "comm.exposed": ("ranks.straggler", "ranks.skew"),
     "graph.coverage": ("launch.bound",),
     "live.waits_for_host": ("live.data_loader",),
     "ncu.speed_of_light": KERNEL_CAUSES,
@@ -63,10 +65,11 @@ def verdict(
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
-    A warning about a device comes before anything about the host alone, which matters when a device feels it.
+    A warning about a device, or about the ranks of a job, comes before anything about the host alone, which matters
+    when a device feels it.
     """
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
-    of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
+    of_devices = [f for f in serious if _is_felt(f.subject) and f.severity != "info"]
     candidates = of_devices or serious
     top = _most_specific(candidates[0], candidates) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
@@ -83,6 +86,11 @@ def verdict(
     agreement = _agreement(top, findings, devices)
     blind = "" if devices else _what_is_unseen(top)
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, beside, blind, cut))), top.id)
+
+
+def _is_felt(subject: Subject) -> bool:
+    """Whether it is about what a device, or a job of several ranks, waits for."""
+    return subject.device is not None or subject.ranks is not None
 
 
 def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> ProfiledKernel | None:
@@ -134,11 +142,18 @@ def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
         causes = [finding for finding in causes if finding.subject.same_kernel(top.subject)]
         explained_ns, whole_ns = [finding.recoverable_ns or 0 for finding in causes], top.recoverable_ns or 0
     else:
-        causes = [finding for finding in causes if finding.subject.same_device(top.subject)]
-        explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
+        causes = [f for f in causes if f.subject.ranks is not None or f.subject.same_device(top.subject)]
+        explained_ns = [_explained_ns(finding, top) for finding in causes]
         whole_ns = top.extent.measure_ns
     most_ns = max(explained_ns, default=0)
     return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= whole_ns else top
+
+
+def _explained_ns(cause: Finding, top: Finding) -> int:
+    """Of the time that the top one speaks of. What ranks wait for each other is on another clock, and as long on each."""
+    if cause.subject.ranks is not None:
+        return min(cause.recoverable_ns or 0, top.extent.measure_ns)
+    return (cause.extent & top.extent).measure_ns
 
 
 def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceTimeline]) -> Iterator[str]:

@@ -144,7 +144,9 @@ def test_calls_that_do_not_belong_together_are_found_out() -> None:
     """One rank began to record one call later, and no numbers tell."""
     starts, ends = common_calls(2, 60)
     ranks = [
-        rank_calls(rank, [(WORLD, "all_reduce", *(each[rank : 59 + rank] for each in (starts[rank], ends)))], is_numbered=False)
+        rank_calls(
+            rank, [(WORLD, "all_reduce", *(each[rank : 59 + rank] for each in (starts[rank], ends)))], is_numbered=False
+        )
         for rank in range(2)
     ]
     clocks = fitted(ranks)
