@@ -31,6 +31,7 @@ from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
 from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import operator_rows
+from diag.rules.rank_rows import collective_rows, rank_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.thresholds import Limits
 from diag.rules.verdict import verdict
@@ -61,13 +62,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     results = probe_results(case, benchmarks, options.ceilings)
-    watched = live_runs(case)
+    watched, job = live_runs(case), Job(case, traces)
     answers = [
         *_about_traces(traces, limits),
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
-        *_about_job(Job(case, traces), limits),
+        *_about_job(job, limits),
     ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
@@ -85,6 +86,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
+        timeline_ranks=rank_rows(job),
+        collectives=collective_rows(job),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
         ranges=_ranges(traces),

@@ -150,7 +150,7 @@ def _most_specific(top: Finding, findings: Sequence[Finding]) -> Finding:
 
 
 def _explained_ns(cause: Finding, top: Finding) -> int:
-    """Of the time that the top one speaks of. What ranks wait for each other is on another clock, and as long on each."""
+    """Of the time that the top one speaks of. What ranks wait for each other is as long on the clock of each."""
     if cause.subject.ranks is not None:
         return min(cause.recoverable_ns or 0, top.extent.measure_ns)
     return (cause.extent & top.extent).measure_ns

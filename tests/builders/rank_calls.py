@@ -14,7 +14,7 @@ Times = NDArray[np.int64]
 
 def clock(true_ns: NDArray[np.float64] | Times, offset_ns: int = 0, gain: float = 0.0) -> Times:
     """What a clock shows that is ahead by an offset and gains so many seconds in a second."""
-    return np.rint(np.asarray(true_ns) * (1 + gain)).astype(np.int64) + offset_ns
+    return np.asarray(np.rint(np.asarray(true_ns) * (1 + gain)).astype(np.int64) + offset_ns)
 
 
 def rank_calls(
