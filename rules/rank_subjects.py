@@ -99,5 +99,6 @@ def what_it_did(job: Job, rank: int, calls: Index) -> Iterator[str]:
             if cover.pattern == summary.steps.pattern:  # a step is around whatever is done in it
                 continue
             activity = activities.activity_of_range(cover.pattern)
-            called = f"{activity.label} ('{cover.pattern}')" if activity else f"'{cover.pattern}'"
+            label = f"{activity.label[:1].upper()}{activity.label[1:]} " if activity else ""
+            called = f"{label}('{cover.pattern}')" if activity else f"'{cover.pattern}'"
             yield f"{called} covers {units.time(cover.covered_ns)} of the {units.time(when.measure_ns)} before them."

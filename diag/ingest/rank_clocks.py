@@ -45,7 +45,7 @@ def _store(case: Case, ranks: list[RankCalls], clocks: Clocks, at: int) -> None:
     error_ns = float(clocks.error_ns[at] + clocks.error_ns[reference])
     moved_ns, drift = offset_ns - source.clock_offset_ns, clocks.drift(at)
     is_moved = abs(moved_ns) > error_ns
-    shown_ns = round(error_ns + abs(drift or 0.0) * half_ns)
+    shown_ns = round(error_ns + abs(float(clocks.slope[at])) * half_ns)
     case.db.execute(_SET, (moved_ns if is_moved else 0, source.id))
     case.db.execute(_DESCRIBE, (shown_ns, drift, source.id))
     how = f"is moved by {units.time(moved_ns)}, give or take" if is_moved else "agrees with the first rank's within"

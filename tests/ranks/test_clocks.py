@@ -63,6 +63,7 @@ def test_drifts_are_found_with_the_shifts() -> None:
     clocks = fitted(ranks)
     for rank, gain in gains.items():
         assert clocks.drift(rank) == pytest.approx(gain, abs=1e-6)
+    assert clocks.drift(2) is None  # it has none
     assert np.abs(off_by(clocks, ranks, ends)).max() < 4_000
 
 

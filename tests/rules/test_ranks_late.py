@@ -41,7 +41,7 @@ def test_a_late_host_is_named_with_what_it_did(ask: Ask) -> None:
     # The first collective has nothing before it: its rank's window begins with its first kernel.
     assert found["more before: host late"] == pytest.approx(19 * LATE_NS, rel=0.01)
     assert "waiting for the host to launch" in finding.title
-    assert "the data loader ('dataloader next')" in finding.claim
+    assert "The data loader ('dataloader next')" in finding.claim
 
 
 def test_long_kernels_are_told_from_a_late_host(ask: Ask) -> None:
