@@ -7,6 +7,8 @@ what the drift adds towards both ends. A clock that is off by less than its erro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from diag.model import units
 from diag.ranks.clocks import Clocks, fit_clocks
 from diag.ranks.matching import match
@@ -19,8 +21,7 @@ from diag.timeline.joined import traces_of
 
 def align_ranks(case: Case) -> None:
     """Stores what the collectives of the case tell about its clocks. Nothing changes where they tell nothing."""
-    calls = [summary for trace in traces_of(case) for summary in calls_of(trace)]
-    ranks, _ = numbered(calls)
+    ranks, _ = numbered(_calls(case))
     if len({rank.source for rank in ranks}) < 2:
         return
     matches = match(ranks)
@@ -31,6 +32,13 @@ def align_ranks(case: Case) -> None:
         if clocks.is_known[at] and rank.source != ranks[clocks.reference].source:
             _store(case, ranks, clocks, at)
     case.forget_sources()
+
+
+def _calls(case: Case) -> Iterator[RankCalls]:
+    """Of one trace after the other: each is let go before the next is loaded."""
+    traces = traces_of(case)[::-1]
+    while traces:
+        yield from calls_of(traces.pop())
 
 
 def _store(case: Case, ranks: list[RankCalls], clocks: Clocks, at: int) -> None:
