@@ -8,7 +8,7 @@ different calls, and nothing says which belong together.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,10 +157,3 @@ def _gathered(summaries: Sequence[RankCalls], group: Group, members: Sequence[in
         column("end_ns")[:, order],
         column("received_bytes")[:, order],
     )
-
-
-def rows_of(matches: Matches) -> Iterator[tuple[Matched, int, NDArray[np.intp]]]:
-    """Each matched group, operation by operation: the group, the operation, and its instances."""
-    for group in matches.groups:
-        for op in np.unique(group.op).tolist():
-            yield group, op, np.flatnonzero(group.op == op)
