@@ -33,11 +33,12 @@ from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
 from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import longest_first
+from diag.rules.rank_rows import collective_rows, rank_rows
 from diag.rules.report import ChangedThreshold, KernelRow, Part, RangeRow, Report
 from diag.rules.shard_result import shard_results
 from diag.rules.thresholds import Limits
 from diag.rules.trace_result import TraceResult, trace_result
-from diag.rules.verdict import causes_of, verdict
+from diag.rules.verdict import explained_by, verdict
 from diag.store.case import Case, Source
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of
@@ -80,12 +81,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     parts += [result for shard in shards for result in shard.results]
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
+    job = Job(case, traces, [summary for shard in shards for summary in shard.summaries])
     answers = [
         *(answer for part in parts for answer in part.answers),
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
-        *_about_job(Job(case, traces, [summary for shard in shards for summary in shard.summaries]), limits),
+        *_about_job(job, limits),
     ]
     launches = launch_rows(case, kernels, ladder)
     devices = [row for part in parts for row in part.devices]
@@ -99,7 +101,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
             clear,
             devices,
             kernels,
-            causes=_together(causes_of(findings), [shard.causes for shard in shards]),
+            explained=_together(explained_by(findings), [shard.explained for shard in shards]),
             is_cut=any(source.is_cut for source in case.sources),
         ),
         devices=devices,
@@ -110,6 +112,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
+        timeline_ranks=rank_rows(job),
+        collectives=collective_rows(job),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
         ranges=_ranges(parts),

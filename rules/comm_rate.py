@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from diag.model import units
 from diag.model.collective_fit import Fit
 from diag.ranks.job import Job
+from diag.ranks.measured_lines import Line, measured_lines
 from diag.ranks.rates import Rates, rates_of
 from diag.ranks.side_by_side import SideBySide
 from diag.rules import rank_subjects as ranks_of
@@ -121,19 +123,35 @@ def _line_evidence(rates: Rates) -> Iterator[Evidence]:
         yield Evidence("B", line.bus_bytes_per_s, "bytes/s", "of T = α + k·M/B, bus bandwidth")
 
 
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """Instances of one size in one group, and the bus bandwidth that they could have."""
+
+    rates: Rates
+    at: Index
+    bus_bytes_per_s: float
+    by: str  # what tells it
+
+    @property
+    def reached(self) -> float:
+        """Median bus bandwidth of the instances."""
+        return float(np.median(self.rates.bus_bytes_per_s[self.at]))
+
+
 @job_rule("comm.bandwidth_in_run", needs=("collective",))
 def bandwidth_in_run(job: Job, limits: Limits) -> Iterator[Answer]:
-    """Collectives of one group are slower than the same of another.
+    """Collectives are slower in the run than their links allow.
 
     Asks      Do large collectives reach, in the run, the bus bandwidth that their links give?
-    Decides   Bus bandwidth is k·M / latency, the latency being the shortest duration over the ranks. Held against each
-              other are groups of equally many ranks at the same operation and size: fires when a group's median is
-              below `reached` of the fastest's. What the links could give, a benchmark tells (nccl-tests); without one,
-              and without a second group, nothing can be told.
+    Decides   Bus bandwidth is k·M / latency, the latency being the shortest duration over the ranks. It is held against
+              the line T = α + k·M/B of a benchmark of the same operation and as many ranks, where one is among the
+              inputs (nccl-tests); else against the fastest group of as many ranks at the same operation and size. Fires
+              when a group's median is below `reached` of that, for sizes from `small_bytes` on. With neither, nothing
+              can be told.
     Matters   A group whose ring crosses a slow or failing link makes every step wait.
     Do        See where the group's ranks lie (nvidia-smi topo -m), which transport NCCL chose (NCCL_DEBUG=INFO),
               whether a link runs at reduced width or errors are counted (nvidia-smi nvlink -e, ibstat).
-    Refute    nccl-tests on the same nodes gives the same rate to both groups: then it is what else the job does then.
+    Refute    nccl-tests on the same nodes gives the same low rate: then it is the links, and nothing that the job does.
     """
     side = job.side_by_side
     if not side.is_job:
@@ -143,66 +161,67 @@ def bandwidth_in_run(job: Job, limits: Limits) -> Iterator[Answer]:
     if not rates:
         yield CannotTell(subject, NO_SIZES)
         return
-    peers = _peers(rates, limits["small_bytes"])
-    if not peers:
-        yield CannotTell(subject, "what the links give: no second group does the same collective at the same size")
+    compared = list(_expected(rates, measured_lines(job.case), limits["small_bytes"]))
+    if not compared:
+        yield CannotTell(subject, NO_PEER)
         return
-    slow = [(each, at, best) for each, at, best in peers if _rate(each, at) < limits["reached"] * best]
+    slow = [each for each in compared if each.reached < limits["reached"] * each.bus_bytes_per_s]
     if not slow:
         yield Clear(subject)
-    for each, at, best in slow:
-        yield _slow(side, each, at, best)
+    for each in slow:
+        yield _slow(side, each)
 
 
-def _rate(rates: Rates, at: Index) -> float:
-    return float(np.median(rates.bus_bytes_per_s[at]))
+NO_PEER = (
+    "what the links give: no benchmark of as many ranks is among the inputs (nccl-tests), and no second group does the "
+    "same collective at the same size"
+)
 
 
-def _peers(rates: Sequence[Rates], small_bytes: float) -> list[tuple[Rates, Index, float]]:
-    """Instances of one size of one group, with the best median bus bandwidth among its peers; only of those with
-    peers."""
+def _expected(rates: Sequence[Rates], lines: Mapping[Line, Fit], small_bytes: float) -> Iterator[Expected]:
+    """Of each size of each group, where something tells what it could reach."""
     alike: dict[tuple[str, int, float], list[tuple[Rates, Index]]] = {}
     for each in rates:
         for size in np.unique(each.size_bytes[each.size_bytes >= small_bytes]).tolist():
             at = np.flatnonzero(each.size_bytes == size)
             alike.setdefault((each.op, each.arrivals.matched.n_ranks, size), []).append((each, at))
-    return [
-        (each, at, max(_rate(*peer) for peer in group))
-        for group in alike.values()
-        if len(group) > 1
-        for each, at in group
-    ]
+    for (op, n_ranks, _), group in alike.items():
+        line = lines.get((op, n_ranks))
+        fastest = max(float(np.median(each.bus_bytes_per_s[at])) for each, at in group)
+        for each, at in group:
+            moved_bytes = float(each.moved_bytes[at][0])
+            if line is not None:
+                could = moved_bytes * 1e9 / line.predicted_ns(moved_bytes)
+                yield Expected(each, at, could, f"the benchmark of {n_ranks} ranks")
+            elif len(group) > 1:
+                yield Expected(each, at, fastest, f"the fastest group of {n_ranks} ranks")
 
 
-def _slow(side: SideBySide, rates: Rates, at: Index, best: float) -> Finding:
-    matched = rates.arrivals.matched
-    rank = int(matched.members[0])
-    rate = _rate(rates, at)
-    expected_ns = rates.moved_bytes[at] * 1e9 / best
-    lost_ns = np.maximum(rates.latency_ns[at] - expected_ns, 0)
+def _slow(side: SideBySide, slow: Expected) -> Finding:
+    rates, at, matched = slow.rates, slow.at, slow.rates.arrivals.matched
+    rank, could, label = int(matched.members[0]), slow.bus_bytes_per_s, matched.group.label
+    lost_ns = np.maximum(rates.latency_ns[at] - rates.moved_bytes[at] * 1e9 / could, 0)
     end_ns = matched.end_ns[0, rates.at[at]]
     extent = ranks_of.within(side, rank, Intervals.union_of(end_ns - np.rint(lost_ns).astype(np.int64), end_ns))
-    share = extent.measure_ns / ranks_of.window_ns(side, rank)
     size = float(rates.size_bytes[at][0])
-    label = matched.group.label
     return Finding(
-        title=f"{rates.op} of {label} reaches {units.share(rate / best)} of the rate of its peers",
+        title=f"{rates.op} of {label} reaches {units.share(slow.reached / could)} of what its links could give",
         claim=f"{units.count(len(at), 'call')} of {rates.op} with {units.size(size)} in {label} reach "
-        f"{units.size(rate)}/s bus bandwidth in the median; the fastest group of {matched.n_ranks} ranks reaches "
-        f"{units.size(best)}/s with the same.{ranks_of.unseen(side)}",
+        f"{units.size(slow.reached)}/s bus bandwidth in the median; {slow.by} reaches {units.size(could)}/s with as "
+        f"much.{ranks_of.unseen(side)}",
         subject=ranks_of.subject_of(side, matched.members.tolist(), rank),
-        share=share,
+        share=extent.measure_ns / ranks_of.window_ns(side, rank),
         recoverable_ns=extent.measure_ns,
         confidence="medium",
-        counterfactual=f"As fast as its peers, these calls would take {units.time(extent.measure_ns)} less at most.",
+        counterfactual=f"As fast as that, these calls would take {units.time(extent.measure_ns)} less at most.",
         evidence=[
-            Evidence("bus bandwidth", rate, "bytes/s", "median of k·M / latency"),
-            Evidence("of the fastest peer", best, "bytes/s", "largest median of groups of as many ranks, same size"),
+            Evidence("bus bandwidth", slow.reached, "bytes/s", "median of k·M / latency"),
+            Evidence("could reach", could, "bytes/s", f"of {slow.by}, same operation and size"),
             Evidence("calls", len(at), "count", f"{rates.op} of this size in this group"),
             Evidence("size", round(size), "bytes", "M, as nccl-tests counts it"),
         ],
-        refute="nccl-tests on the same nodes gives the same rate to both groups: then it is what else the job "
-        "does then.",
+        refute="nccl-tests on the same nodes gives the same low rate: then it is the links, and nothing that the job "
+        "does.",
         next=["nvidia-smi topo -m on the hosts of these ranks; NCCL_DEBUG=INFO for the transports it chose"],
         extent=extent,
-    )  # fmt: skip
+    )

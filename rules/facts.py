@@ -153,5 +153,9 @@ JOB_FACTS = {
     "comm_measurement": "measured collectives (nccl-tests, or the collective probes)",
     "link": "the topology of a host (nvidia-smi topo -m)",
     "collective": "communication in a trace (nsys with NCCL's NVTX ranges, or torch.profiler)",
+    "kernel": "kernels in the traces of several ranks (nsys, or torch.profiler with ProfilerActivity.CUDA)",
+    "operator": "operators in the traces of several ranks (torch.profiler)",
+    "annotation": "ranges in the traces of several ranks, Gloo's among them (torch.profiler)",
+    "nvtx": "NVTX ranges in the reports of several ranks (nsys profile --trace=nvtx)",
 }
 """What a rule about a job may need, and where it comes from."""

@@ -28,6 +28,9 @@ IN_WORDS = {
 }
 """Of `diag.ranks.summary.BEFORE`."""
 
+ON_THE_HOST = "on its host"
+"""Of ranks without GPU work, all time is the host's."""
+
 LEAST_NAMED = 0.2
 """A range is named when it covers a fifth of what is explained; own choice."""
 
@@ -48,14 +51,17 @@ def window_ns(side: SideBySide, rank: int) -> int:
     return max(end_ns - start_ns, 1)
 
 
+def in_words(side: SideBySide, rank: int, part: str) -> str:
+    """What a rank spent time on before a collective."""
+    return IN_WORDS[part] if side.summaries[rank].has_device else ON_THE_HOST
+
+
 def within(side: SideBySide, rank: int, when: Intervals) -> Intervals:
     return when.clip(*side.span_ns(rank))
 
 
 def names(side: SideBySide, ranks: Sequence[int], most: int = 8) -> str:
-    """
-    The ranks as people name them: 'rank 3', 'ranks 3, 7'.
-    """
+    """The ranks as people name them: 'rank 3', 'ranks 3, 7'."""
     numbers = [str(side.summaries[rank].rank) for rank in ranks]
     shown = ", ".join(numbers[:most]) + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
     return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
@@ -90,6 +96,9 @@ def what_it_did(job: Job, rank: int, calls: Index) -> Iterator[str]:
         late = [trace.idle_of(device).host_late for device in trace.devices if device.process_id == process]
         when = when & union_of_all(late) if late else when
         for cover in cover_by_ranges(thread, when, least_share=LEAST_NAMED, most=2):
+            if cover.pattern == summary.steps.pattern:  # a step is around whatever is done in it
+                continue
             activity = activities.activity_of_range(cover.pattern)
-            called = f"{activity.label} ('{cover.pattern}')" if activity else f"'{cover.pattern}'"
+            label = f"{activity.label[:1].upper()}{activity.label[1:]} " if activity else ""
+            called = f"{label}('{cover.pattern}')" if activity else f"'{cover.pattern}'"
             yield f"{called} covers {units.time(cover.covered_ns)} of the {units.time(when.measure_ns)} before them."

@@ -21,7 +21,7 @@ MOST_LISTED = 16
 NO_DEVICE = "compute per rank: a rank has no GPU work in its trace (torch.profiler with ProfilerActivity.CUDA)"
 
 
-@job_rule("ranks.imbalance", needs=("kernel", "operator"))
+@job_rule("ranks.imbalance", needs=("kernel", "operator", "annotation"))
 def imbalance(job: Job, limits: Limits) -> Iterator[Answer]:
     """Some ranks have more to compute than others.
 
@@ -79,7 +79,7 @@ def imbalance(job: Job, limits: Limits) -> Iterator[Answer]:
     )
 
 
-@job_rule("ranks.slow_device", needs=("kernel",))
+@job_rule("ranks.slow_device", needs=("kernel", "annotation"))
 def slow_device(job: Job, limits: Limits) -> Iterator[Answer]:
     """The same kernels take longer on one rank.
 

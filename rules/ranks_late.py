@@ -116,15 +116,16 @@ def _straggler(job: Job, late: Lateness, found: Steady, share: float) -> Finding
     of = np.isin(late.rank, found.ranks)
     excess = excess_before(side, late, np.array(found.ranks))
     cause = max(excess, key=lambda part: excess[part])
+    doing = ranks_of.in_words(side, found.ranks[0], cause)
     median_ns = float(np.median(late.late_by_ns[of]))
     seconds_ns = found.extent.measure_ns
     story = list(ranks_of.what_it_did(job, found.ranks[0], late.call[late.rank == found.ranks[0]]))
     return Finding(
-        title=f"The ranks wait for {who}, which spends more time {ranks_of.IN_WORDS[cause]}",
+        title=f"The ranks wait for {who}, which spends more time {doing}",
         claim=f"{who[:1].upper() + who[1:]} came last in {found.count:,} of {len(late):,} collectives whose last rank "
         f"is told ({units.share(found.count / len(late))}; {late.n_synchronising:,} synchronise), by "
         f"{units.time(median_ns)} in the median. Without that they would have begun {units.time(seconds_ns)} earlier "
-        f"in all. Before them it spent {units.time(excess[cause])} more {ranks_of.IN_WORDS[cause]} than the "
+        f"in all. Before them it spent {units.time(excess[cause])} more {doing} than the "
         f"others' median. {' '.join(story)}" + ranks_of.unseen(side),
         subject=ranks_of.subject_of(side, found.ranks),
         share=share,

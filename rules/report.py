@@ -15,6 +15,7 @@ from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is
 from diag.rules.launch_report import LaunchRow
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.measurement_rows import MeasurementRow
+from diag.rules.rank_rows import CollectiveRow, RankRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
 from diag.store.case import Source
 from diag.timeline.device import FEWEST_OPERATIONS
@@ -269,6 +270,8 @@ class Report:
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
     live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
     live_processes: Sequence[LiveProcessRow] = ()
+    timeline_ranks: Sequence[RankRow] = ()  # of a job of which several ranks have timelines here
+    collectives: Sequence[CollectiveRow] = ()  # that they carried out together, most time first
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

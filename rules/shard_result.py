@@ -1,7 +1,7 @@
 """What a report takes of the traces of one shard, as it travels from where they were read and is kept in the case.
 
 Sources are numbered as in the shard until `renumbered`. Findings lose the times that they speak of, which may be
-millions of intervals: what is told by comparing them, `overlaps` and `causes`, is told before.
+millions of intervals: what is told by comparing them, `overlaps` and `explained`, is told before.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from diag.ranks.summary import RankSummary
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import DeviceRow, HardwareRow, KernelRow, OperatorRow, Part, RangeRow
 from diag.rules.trace_result import TraceResult
+from diag.rules.verdict import Explained
 from diag.store.case import Case
 from diag.timeline.intervals import Intervals
 
@@ -31,7 +32,7 @@ class ShardResult:
     notes: Mapping[int, Sequence[str]]  # by source
     results: Sequence[TraceResult]
     overlaps: Mapping[str, Sequence[str]]  # as in a report
-    causes: Mapping[str, str]  # as `verdict` takes them
+    explained: Mapping[str, Explained]  # as `verdict` takes it
     summaries: Sequence[RankSummary]
     part: Part | None
 
@@ -103,9 +104,13 @@ def renumbered(result: ShardResult, number: Numbers) -> ShardResult:
         notes={number[source]: notes for source, notes in result.notes.items()},
         results=results,
         overlaps={ids[finding]: [ids[other] for other in others] for finding, others in result.overlaps.items()},
-        causes={ids[finding]: ids[cause] for finding, cause in result.causes.items()},
+        explained={ids[finding]: _cause(each, ids) for finding, each in result.explained.items()},
         summaries=_rows(result.summaries, number),
     )
+
+
+def _cause(explained: Explained, ids: Mapping[str, str]) -> Explained:
+    return replace(explained, cause=None if explained.cause is None else ids[explained.cause])
 
 
 def _renumbered(result: TraceResult, number: Numbers) -> TraceResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from diag.launches.kernel import ProfiledKernel
 from diag.model import units
@@ -43,6 +43,8 @@ GIVES_WAY_TO: Mapping[str, Sequence[str]] = {
         "host.page_faults",
         "host.gc",
     ),
+    "overlap.communication": ("ranks.straggler", "ranks.skew"),
+    "comm.exposed": ("ranks.straggler", "ranks.skew"),
     "graph.coverage": ("launch.bound",),
     "live.waits_for_host": ("live.data_loader",),
     "ncu.speed_of_light": KERNEL_CAUSES,
@@ -59,15 +61,16 @@ def verdict(
     devices: Sequence[DeviceRow],
     kernels: Sequence[ProfiledKernel] = (),
     *,
-    causes: Mapping[str, str],
+    explained: Mapping[str, Explained],
     is_cut: bool = False,
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
-    A warning about a device comes before anything about the host alone, which matters when a device feels it.
+    A warning about a device, or about the ranks of a job, comes before anything about the host alone, which matters
+    when a device feels it.
     """
     candidates = _candidates(findings)
-    top = _most_specific(candidates, causes) if candidates else None
+    top = _most_specific(candidates, explained) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
     longest = _longest(kernels, top) if not devices else None
     beside = f"{_weight(longest)}." if longest else ""
@@ -82,6 +85,11 @@ def verdict(
     agreement = _agreement(top, findings, devices)
     blind = "" if devices else _what_is_unseen(top)
     return Verdict(title, " ".join(filter(None, (top.claim, agreement, beside, blind, cut))), top.id)
+
+
+def _is_felt(subject: Subject) -> bool:
+    """Whether it is about what a device, or a job of several ranks, waits for."""
+    return subject.device is not None or subject.ranks is not None
 
 
 def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> ProfiledKernel | None:
@@ -128,36 +136,50 @@ _ALONE = "No timeline of the run is at hand: shares are of the kernel time that 
 
 def _candidates(findings: Sequence[Finding]) -> Sequence[Finding]:
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
-    return [f for f in serious if f.subject.device is not None and f.severity != "info"] or serious
+    return [f for f in serious if _is_felt(f.subject) and f.severity != "info"] or serious
 
 
-def _most_specific(candidates: Sequence[Finding], causes: Mapping[str, str]) -> Finding:
-    top = candidates[0]
-    return next((finding for finding in candidates if finding.id == causes.get(top.id)), top)
+@dataclass(frozen=True)
+class Explained:
+    """How much of what a finding speaks of, in ns, another one on the same device or kernel gives the cause of."""
+
+    whole_ns: int
+    explained_ns: int
+    cause: str | None  # the id of the one that explains most
 
 
-def causes_of(findings: Sequence[Finding]) -> dict[str, str]:
-    """For a finding that a verdict may be about, the one that explains most, and at least half, of the time that it
-    could win; by their ids.
-    """
+def explained_by(findings: Sequence[Finding]) -> dict[str, Explained]:
+    """By the ids of findings that a verdict may be about."""
     together: defaultdict[Hashable, list[Finding]] = defaultdict(list)
     for finding in _candidates(findings):
         about = finding.subject
         together[about.launch or (about.source, about.process, about.device)].append(finding)
-    found = ((top, _cause(top, of)) for of in together.values() for top in of if top.rule in GIVES_WAY_TO)
-    return {top.id: cause.id for top, cause in found if cause is not None}
+    return {top.id: _explained(top, of) for of in together.values() for top in of if top.rule in GIVES_WAY_TO}
 
 
-def _cause(top: Finding, findings: Sequence[Finding]) -> Finding | None:
-    """Of findings about the same device, or the same profiled kernel."""
-    causes = [finding for finding in findings if finding.rule in GIVES_WAY_TO[top.rule]]
+def _explained(top: Finding, beside: Sequence[Finding]) -> Explained:
+    causes = [finding for finding in beside if finding.rule in GIVES_WAY_TO[top.rule]]
     if top.subject.launch is not None:
         explained_ns, whole_ns = [finding.recoverable_ns or 0 for finding in causes], top.recoverable_ns or 0
     else:
         explained_ns = [(finding.extent & top.extent).measure_ns for finding in causes]
         whole_ns = top.extent.measure_ns
     most_ns = max(explained_ns, default=0)
-    return causes[explained_ns.index(most_ns)] if causes and 2 * most_ns >= whole_ns else None
+    return Explained(whole_ns, most_ns, causes[explained_ns.index(most_ns)].id if causes else None)
+
+
+def _most_specific(candidates: Sequence[Finding], explained: Mapping[str, Explained]) -> Finding:
+    """What explains most, and at least half, of the time that the first could win; else that itself."""
+    top = candidates[0]
+    told = explained.get(top.id)
+    if told is None:
+        return top
+    # What ranks wait for each other is as long on the clock of each.
+    of_ranks = [f for f in candidates if f.subject.ranks is not None and f.rule in GIVES_WAY_TO[top.rule]]
+    found = [(min(finding.recoverable_ns or 0, told.whole_ns), finding.id) for finding in of_ranks]
+    most_ns, cause = max([(told.explained_ns, told.cause or ""), *found], key=lambda each: each[0])
+    is_enough = 2 * most_ns >= told.whole_ns
+    return next((finding for finding in candidates if is_enough and finding.id == cause), top)
 
 
 def _excluded(subject: Subject, findings: Sequence[Finding], devices: Sequence[DeviceRow]) -> Iterator[str]:

@@ -80,6 +80,19 @@ def summary(table: RankTable) -> str:
     )
 
 
+def lateness(report: Report) -> str:
+    """Who comes last in collectives, on the common axis of the clocks; nothing where that is not told."""
+    told = [row for row in report.timeline_ranks if row.last]
+    if not told:
+        return ""
+    most = max(told, key=lambda row: row.last or 0)
+    error_ns = max((row.clock_error_ns or 0 for row in report.timeline_ranks), default=0)
+    return (
+        f" In collectives rank {most.rank} comes last most often: {units.share(most.last_share or 0.0)} of "
+        f"{sum(row.last or 0 for row in told):,} that tell it (clocks ± {units.time(error_ns)})."
+    )
+
+
 def cell(table: RankTable, row: int, step: int) -> str:
     """One rank in one step, in words."""
     rank = table.ranks[row]

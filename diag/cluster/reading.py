@@ -20,7 +20,7 @@ from diag.rules.shard_result import ShardResult, encoded
 from diag.rules.stored import digest_of_code
 from diag.rules.thresholds import Limits
 from diag.rules.trace_result import trace_result
-from diag.rules.verdict import causes_of
+from diag.rules.verdict import explained_by
 from diag.store.case import Case
 
 
@@ -79,7 +79,7 @@ def _judged(case: Case, reading: Reading) -> ShardResult:
         notes={source.id: case.notes(source.id) for source in case.sources},
         results=results,
         overlaps=overlaps_of(findings),
-        causes=causes_of(findings),
+        explained=explained_by(findings),
         summaries=[summary for trace in traces for summary in summaries_of(trace)],
         part=max(parts, key=lambda part: part.trace_ns, default=None),
     )

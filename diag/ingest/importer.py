@@ -17,11 +17,10 @@ from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
-from diag.ingest.rank_clocks import align_ranks
+from diag.ingest.rank_clocks import align_ranks, calls_in
 from diag.ingest.rank_names import name_ranks
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
-from diag.ranks.summarise import calls_of
 from diag.store.cache import Cache, file_digest, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
@@ -29,7 +28,6 @@ from diag.store.lock import held
 from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
-from diag.timeline.joined import traces_of
 from diag.timeline.track_store import store_tracks
 
 Digests = Mapping[Path, Sequence[str]]
@@ -222,7 +220,7 @@ def _import(
         name_ranks(case)
         if len(inputs) > 1:
             join_sources(case)
-            align_ranks(case, [calls for trace in traces_of(case) for calls in calls_of(trace)])
+            align_ranks(case, calls_in(case))
     return target
 
 

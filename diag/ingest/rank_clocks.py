@@ -7,17 +7,19 @@ what the drift adds towards both ends. A clock that is off by less than its erro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 from diag.model import units
 from diag.ranks.clocks import Clocks, fit_clocks
 from diag.ranks.matching import match
 from diag.ranks.side_by_side import numbered
+from diag.ranks.summarise import calls_of
 from diag.ranks.summary import RankCalls
 from diag.store.case import Case
+from diag.timeline.joined import traces_of
 
 
-def align_ranks(case: Case, calls: Sequence[RankCalls]) -> None:
+def align_ranks(case: Case, calls: Iterable[RankCalls]) -> None:
     """Stores what collectives tell about the clocks of the case. Nothing changes where they tell nothing."""
     ranks, _ = numbered(calls)
     if len({rank.source for rank in ranks}) < 2:
@@ -32,6 +34,13 @@ def align_ranks(case: Case, calls: Sequence[RankCalls]) -> None:
     case.forget_sources()
 
 
+def calls_in(case: Case) -> Iterator[RankCalls]:
+    """Of one trace after the other: each is let go before the next is loaded."""
+    traces = traces_of(case)[::-1]
+    while traces:
+        yield from calls_of(traces.pop())
+
+
 def _store(case: Case, ranks: list[RankCalls], clocks: Clocks, at: int) -> None:
     reference = clocks.reference or 0
     source, leader = case.source(ranks[at].source), case.source(ranks[reference].source)
@@ -44,7 +53,7 @@ def _store(case: Case, ranks: list[RankCalls], clocks: Clocks, at: int) -> None:
     error_ns = float(clocks.error_ns[at] + clocks.error_ns[reference])
     moved_ns, drift = offset_ns - source.clock_offset_ns, clocks.drift(at)
     is_moved = abs(moved_ns) > error_ns
-    shown_ns = round(error_ns + abs(drift or 0.0) * half_ns)
+    shown_ns = round(error_ns + abs(float(clocks.slope[at])) * half_ns)
     case.db.execute(_SET, (moved_ns if is_moved else 0, source.id))
     case.db.execute(_DESCRIBE, (shown_ns, drift, source.id))
     how = f"is moved by {units.time(moved_ns)}, give or take" if is_moved else "agrees with the first rank's within"

@@ -64,38 +64,48 @@ class _Call(NamedTuple):
 
 def collectives_of(trace: Trace) -> Mapping[int, Table]:
     """The collectives of each process of a trace that has any, by the id of the process."""
-    ids = sorted(source.id for source in trace.sources)
-    rows = [row for source_id in ids for row in trace.case.rows(_ROWS, (source_id,))]
-    if rows:
-        calls = {pid: [_described(row) for row in rows if row["process_id"] == pid] for pid in _processes(rows)}
-        return {pid: _table(call for call in of if call is not None) for pid, of in calls.items()}
-    named = _by_kernel_names(trace) if trace.devices else _by_gloo_ranges(trace)
-    return {pid: _table(calls) for pid, calls in named.items() if calls}
+    named = _by_description(trace)
+    if not named:
+        named = _by_kernel_names(trace) if trace.devices else _by_gloo_ranges(trace)
+    return {process: _table(calls) for process, calls in named.items()}
 
 
-def _processes(rows: Iterable[Any]) -> list[int]:
-    return sorted({row["process_id"] for row in rows})
+def _by_description(trace: Trace) -> Mapping[int, list[_Call]]:
+    """Of joined sources those of the first that has any: both describe the same."""
+    process_of = {row.pid: row.id for row in trace.recorded.processes.values()}
+    found: dict[int, list[_Call]] = {}
+    for source in trace.sources:
+        shift_ns = source.clock_offset_ns - trace.source.clock_offset_ns
+        sizes = dict(trace.case.db.execute(_COMMUNICATOR_SIZES, (source.id,)).fetchall())
+        for row in trace.case.rows(_ROWS, (source.id,)):
+            call, process = _described(row, sizes, shift_ns), process_of.get(row["pid"])
+            if call is not None and process is not None:
+                found.setdefault(process, []).append(call)
+        if found:
+            break
+    return found
 
 
-def _described(row: Any) -> _Call | None:
+def _described(row: Any, sizes: Mapping[str, int], shift_ns: int) -> _Call | None:
     op = op_of(row["op"] or "")
     if op is None:
         return None
-    group = _group(row)
+    group = _group(row, sizes)
     return _Call(
         group,
         op,
         NONE if row["sequence"] is None else row["sequence"],
-        row["start_ns"],
-        row["end_ns"],
+        row["start_ns"] + shift_ns,
+        row["end_ns"] + shift_ns,
         _size_bytes(OPS[op], row, group),
         NONE if row["output_bytes"] is None else row["output_bytes"],
     )
 
 
-def _group(row: Any) -> Group:
+def _group(row: Any, sizes: Mapping[str, int]) -> Group:
+    """NCCL says the size of a communicator where it is made, PyTorch that of a group with each call."""
     if row["communicator"]:
-        return Group(f"communicator {row['communicator']}", row["group_size"])
+        return Group(f"communicator {row['communicator']}", sizes.get(row["communicator"]))
     if row["group_name"] is None and row["ranks"] is None:
         return UNNAMED if row["group_size"] is None else Group(UNNAMED.name, row["group_size"])
     try:
@@ -157,11 +167,18 @@ def _table(calls: Iterable[_Call]) -> Table:
     return list(groups), table
 
 
+_COMMUNICATOR_SIZES = """
+    SELECT communicator, MAX(group_size)
+      FROM collective
+     WHERE source_id = ? AND communicator IS NOT NULL AND group_size IS NOT NULL
+     GROUP BY communicator
+"""
 _ROWS = """
-    SELECT c.process_id, c.op, c.communicator, c.group_name, c.group_size, c.ranks, c.input_bytes, c.output_bytes,
+    SELECT p.pid, c.op, c.communicator, c.group_name, c.group_size, c.ranks, c.input_bytes, c.output_bytes,
            c.sequence, g.start_ns, g.end_ns
       FROM collective c
       JOIN gpu_op g ON g.id = c.gpu_op_id
+      JOIN process p ON p.id = c.process_id
      WHERE c.source_id = ?
      ORDER BY g.start_ns, g.id
 """

@@ -31,7 +31,7 @@ FEWEST_INSTANCES = 8
 FEWEST_FOR_DRIFT = 16
 
 SIGNIFICANT = 3.0
-"""A drift is told when that of any clock is so many of its standard errors."""
+"""A drift is told when it is so many of its standard errors; drifts are fitted when that of any clock is."""
 
 MOST_IMPOSSIBLE = 0.05
 """From this share on of instances that end somewhere before they begin elsewhere, calls were matched that are not
@@ -52,6 +52,7 @@ class Clocks:
     pivot_ns: Times  # on each rank's own clock: where its shift is exact
     shift_ns: Values  # of that moment on the axis, from the reference's pivot on
     slope: Values  # to be added to 1: ns on the axis for each ns of the rank's clock
+    slope_error: Values  # one standard error
     error_ns: Values  # NaN where a clock is not known against the reference's
     why_not: str | None = None  # no clocks could be compared
 
@@ -71,7 +72,8 @@ class Clocks:
 
     def drift(self, rank: int) -> float | None:
         """Seconds that a clock gains in a second against the reference's; None where that cannot be told from none."""
-        return -float(self.slope[rank]) if self.slope[rank] else None
+        slope = float(self.slope[rank])
+        return -slope if abs(slope) > SIGNIFICANT * self.slope_error[rank] else None
 
 
 def fit_clocks(summaries: Sequence[RankCalls], matches: Matches) -> Clocks:
@@ -103,6 +105,7 @@ def fit_clocks(summaries: Sequence[RankCalls], matches: Matches) -> Clocks:
         pivot_ns=pivot_ns,
         shift_ns=np.where(is_known, found.shift_ns[at], 0.0),
         slope=np.where(is_known, found.slope[at], 0.0),
+        slope_error=np.where(is_known, found.slope_error[at], 0.0),
         error_ns=np.where(is_known, 2 * found.sigma_ns[at] + half_tick_ns, np.nan),
     )
     n_impossible, n_all = _impossible(clocks, matched)
@@ -119,7 +122,7 @@ def _clocks_of(summaries: Sequence[RankCalls]) -> Index:
 
 def _unknown(n_ranks: int, why: str) -> Clocks:
     nothing = np.zeros(n_ranks)
-    return Clocks(None, np.zeros(n_ranks, np.int64), nothing, nothing, np.full(n_ranks, np.nan), why)
+    return Clocks(None, np.zeros(n_ranks, np.int64), nothing, nothing, nothing, np.full(n_ranks, np.nan), why)
 
 
 _ONE_CLOCK = Fit(*(np.zeros(1),) * 4)

@@ -30,7 +30,7 @@ TO_SIGMA = 1.4826
 """A median absolute deviation of normal noise times this is its standard deviation."""
 
 RIDGE = 1e-12
-"""Of the largest diagonal element: where all of a clock's ends are disbelieved, there is still a solution."""
+"""Of the largest diagonal element, 1 at least: where all ends of a clock are disbelieved, there is still a solution."""
 
 LEAST_SIGMA_NS = 0.5
 """Times are whole nanoseconds."""
@@ -101,7 +101,7 @@ def _solve(
                 np.add.at(matrix[p, :, q], (group.clock[:, None], group.clock[None, :]), block)
     free = np.flatnonzero(np.tile(np.arange(n_clocks) > 0, n_terms))
     normal = matrix.reshape(n_terms * n_clocks, -1)[np.ix_(free, free)]
-    normal[np.diag_indices_from(normal)] += RIDGE * np.diag(normal).max()
+    normal[np.diag_indices_from(normal)] += RIDGE * max(float(np.diag(normal).max(initial=0)), 1.0)
     solution = np.zeros(n_terms * n_clocks)
     solution[free] = np.linalg.solve(normal, right.reshape(-1)[free])
     return solution.reshape(n_terms, n_clocks), normal

@@ -8,8 +8,8 @@ different calls, and nothing says which belong together.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,15 +80,17 @@ class Matches:
 def match(summaries: Sequence[RankCalls]) -> Matches:
     """The collectives that at least two of the ranks recorded. Linear in calls, but for sorting."""
     members: defaultdict[Group, list[tuple[int, NDArray[np.intp]]]] = defaultdict(list)
+    sizes: defaultdict[Group, int] = defaultdict(int)
     for at, summary in enumerate(summaries):
         order = np.argsort(summary.calls.group, kind="stable")
         bounds = np.searchsorted(summary.calls.group[order], np.arange(len(summary.groups) + 1))
         for index, group in enumerate(summary.groups):
             members[group].append((at, order[bounds[index] : bounds[index + 1]]))
+            sizes[group] = max(sizes[group], group.size or 0)
     matched, unmatched = [], []
     for group, of in members.items():
         if len(of) >= FEWEST_MEMBERS:
-            found, rest = _match_group(summaries, group, of)
+            found, rest = _match_group(summaries, replace(group, size=sizes[group] or None), of)
             matched += [found] if found is not None else []
             unmatched += rest
     return Matches(matched, unmatched)
@@ -155,10 +157,3 @@ def _gathered(summaries: Sequence[RankCalls], group: Group, members: Sequence[in
         column("end_ns")[:, order],
         column("received_bytes")[:, order],
     )
-
-
-def rows_of(matches: Matches) -> Iterator[tuple[Matched, int, NDArray[np.intp]]]:
-    """Each matched group, operation by operation: the group, the operation, and its instances."""
-    for group in matches.groups:
-        for op in np.unique(group.op).tolist():
-            yield group, op, np.flatnonzero(group.op == op)

@@ -8,7 +8,7 @@ only, so that a job of any size has to gather no more than these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,10 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Group:
-    """The ranks that communicate with each other, as one of them names them. Equal on all its ranks."""
+    """The ranks that communicate with each other. Equal on all of them, though not each may know how many they are."""
 
     name: str
-    size: int | None = None
+    size: int | None = field(default=None, compare=False)
     ranks: tuple[int, ...] | None = None  # in the job
 
     @property
@@ -69,7 +69,7 @@ class Collectives:
         return self.end_ns - self.start_ns
 
     def select(self, selection: NDArray[np.bool_] | NDArray[np.intp]) -> Collectives:
-        return Collectives(*(getattr(self, field.name)[selection] for field in fields(self)))
+        return Collectives(*(getattr(self, column.name)[selection] for column in fields(self)))
 
 
 BEFORE = ("compute", "host_late", "launch_latency", "device_side", "not_captured")

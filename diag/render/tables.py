@@ -11,6 +11,7 @@ from diag.render.ceiling_table import ceilings
 from diag.render.kernel_tables import operators, profiled, vendor
 from diag.render.live_tables import live_devices, live_processes
 from diag.render.measurement_table import measurements
+from diag.render.rank_tables import collectives, ranks
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import DeviceRow, KernelRow, Report
 
@@ -22,7 +23,7 @@ def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
     of = (
         measurements, live_devices, live_processes,
-        devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
+        ranks, collectives, devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
     )  # fmt: skip
     made = [table_of(report, top) for table_of in of]
     return [table for table in made if table.rows]

@@ -1,6 +1,7 @@
 """Ranks of one job side by side: how long each took for each step, and what of that its devices were idle or waiting.
 
-Clocks of ranks are not compared: a step is known by its place in the order, and a rank is late when its step is long.
+Clocks are not asked: a step is known by its place in the order, and a rank is late when its step is long. Who comes
+last in collectives, on one axis of all clocks, is found in `diag/ranks`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Times = NDArray[np.int64]
 
 def clock(true_ns: NDArray[np.float64] | Times, offset_ns: int = 0, gain: float = 0.0) -> Times:
     """What a clock shows that is ahead by an offset and gains so many seconds in a second."""
-    return np.rint(np.asarray(true_ns) * (1 + gain)).astype(np.int64) + offset_ns
+    return np.asarray(np.rint(np.asarray(true_ns) * (1 + gain)).astype(np.int64) + offset_ns)
 
 
 def rank_calls(
@@ -31,10 +31,14 @@ def rank_calls(
     order = np.argsort(start_ns, kind="stable")
     group = np.concatenate([np.full(len(part[2]), groups.index(part[0]), np.int32) for part in parts])
     op = np.concatenate([np.full(len(part[2]), OPS.index(part[1]), np.int8) for part in parts])
-    sequence = np.concatenate([np.arange(len(part[2])) if is_numbered else np.full(len(part[2]), NONE) for part in parts])
+    sequence = np.concatenate(
+        [np.arange(len(part[2])) if is_numbered else np.full(len(part[2]), NONE) for part in parts]
+    )
     nothing = np.full(len(order), NONE, np.int64)
     calls = Collectives(group[order], op[order], sequence[order], start_ns[order], end_ns[order], nothing, nothing)
-    return RankCalls(rank + 1 if source is None and rank is not None else source or 0, 100, rank, tick_ns, groups, calls)
+    return RankCalls(
+        rank + 1 if source is None and rank is not None else source or 0, 100, rank, tick_ns, groups, calls
+    )
 
 
 def common_calls(

@@ -30,8 +30,8 @@ def job(
     for rank, start in enumerate(starts):
         end = ends + (np.abs(random.normal(0, noise_ns, len(ends))) if noise_ns else 0)
         gain = (gains or {}).get(rank, 0.0)
-        shown = [clock(times, offsets[rank % len(offsets)], gain) for times in (start, end)]
-        ranks.append(rank_calls(rank, [(WORLD, "all_reduce", *shown)]))
+        began, ended = (clock(times, offsets[rank % len(offsets)], gain) for times in (start, end))
+        ranks.append(rank_calls(rank, [(WORLD, "all_reduce", began, ended)]))
     return ranks
 
 
@@ -63,6 +63,7 @@ def test_drifts_are_found_with_the_shifts() -> None:
     clocks = fitted(ranks)
     for rank, gain in gains.items():
         assert clocks.drift(rank) == pytest.approx(gain, abs=1e-6)
+    assert clocks.drift(2) is None  # it has none
     assert np.abs(off_by(clocks, ranks, ends)).max() < 4_000
 
 
@@ -97,8 +98,8 @@ def test_groups_connect_ranks_that_never_meet() -> None:
         for pair in (rank - 1, rank):
             if 0 <= pair < 3:
                 starts, ends = calls[pair]
-                shown = [clock(times + 500_000 * pair, offsets[rank]) for times in (starts[rank - pair], ends)]
-                parts.append((Group(f"pair {pair}", 2), "all_reduce", *shown))
+                began, ended = (clock(times + 500_000 * pair, offsets[rank]) for times in (starts[rank - pair], ends))
+                parts.append((Group(f"pair {pair}", 2), "all_reduce", began, ended))
         ranks.append(rank_calls(rank, parts))
     clocks = fitted(ranks)
     assert clocks.is_known.all()
@@ -143,10 +144,11 @@ def test_a_broadcast_tells_no_clock() -> None:
 def test_calls_that_do_not_belong_together_are_found_out() -> None:
     """One rank began to record one call later, and no numbers tell."""
     starts, ends = common_calls(2, 60)
-    ranks = [
-        rank_calls(rank, [(WORLD, "all_reduce", *(each[rank : 59 + rank] for each in (starts[rank], ends)))], is_numbered=False)
-        for rank in range(2)
-    ]
+    ranks = []
+    for rank in range(2):
+        seen = slice(rank, 59 + rank)
+        part = (WORLD, "all_reduce", starts[rank][seen], ends[seen])
+        ranks.append(rank_calls(rank, [part], is_numbered=False))
     clocks = fitted(ranks)
     if clocks.reference is not None:  # then it must not pretend to know
         assert clocks.error_ns.max() > 200_000

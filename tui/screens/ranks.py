@@ -33,8 +33,8 @@ Each input of a job is a rank: its device's time, and its steps beside those of 
 
 The **heat map** has ranks downwards and steps to the right: the darker, the further beyond the median of all ranks
 in that step. A dark row is a slow rank, a dark column a step that was slow for some, a single cell an accident.
-`m` changes from step time to device idle to communication. Clocks of ranks are not compared: a step is known by its
-place in the order.
+`m` changes from step time to device idle to communication. A step is known by its place in the order, whatever the
+clocks say. Who comes last in collectives is told on their common axis, where clocks can be compared.
 """
     CSS = """
     Ranks #ranks-summary { height: auto; max-height: 3; }
@@ -66,13 +66,16 @@ place in the order.
     @work
     async def _load(self) -> None:
         self._ranks = await self.session.ask(ranks_of)
-        self.query_one("#ranks-summary", Static).update(content(rank_rows.summary(self._ranks)))
+        self.query_one("#ranks-summary", Static).update(content(self._summary()))
         self._fill_table(self.query_one(RowTable).sort)
         has_map = len(self._ranks.ranks) > 1 and self._ranks.steps > 0
         for part in (HeatMap, "#ranks-legend", "#ranks-detail"):
             self.query_one(part).display = has_map
         if has_map:
             self._fill_map()
+
+    def _summary(self) -> str:
+        return rank_rows.summary(self._ranks) + rank_rows.lateness(self.session.report)
 
     def _fill_table(self, sort: Sort) -> None:
         lines = rank_rows.rank_lines(self._ranks, self.session.report)

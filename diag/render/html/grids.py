@@ -12,6 +12,7 @@ from diag.render.html.grid import MOST_ROWS, Column, grid, grid_of
 from diag.render.kernel_tables import vendor
 from diag.render.live_tables import live_devices, live_processes
 from diag.render.measurement_table import measurements
+from diag.render.rank_tables import collectives, ranks
 from diag.render.tables import hardware
 from diag.rules.launch_report import LaunchRow
 from diag.rules.report import CopyRow, DeviceRow, KernelRow, OperatorRow, RangeRow, Report
@@ -29,6 +30,8 @@ def grids(report: Report) -> str:
             grid_of("measurements", measurements(report, MOST_ROWS), len(report.measurements)),
             grid_of("live-devices", live_devices(report, MOST_ROWS), len(report.live_devices)),
             grid_of("live-processes", live_processes(report, MOST_ROWS), len(report.live_processes)),
+            grid_of("ranks", ranks(report, MOST_ROWS), len(report.timeline_ranks)),
+            grid_of("collectives", collectives(report, MOST_ROWS), len(report.collectives)),
             _kernels(report),
             _ranges(report),
             _operators(report),

@@ -134,6 +134,8 @@ _SECTIONS = (
     ("measurements", "Probes"),
     ("live-devices", "Devices watched"),
     ("live-processes", "Processes watched"),
+    ("ranks", "Ranks"),
+    ("collectives", "Collectives"),
     ("kernels", "Kernels"),
     ("ranges", "Ranges"),
     ("operators", "Operators"),
