@@ -23,8 +23,11 @@ Index = NDArray[np.intp]
 HUBER, BISQUARE = 1.345, 4.685
 """Tuning constants, of 95 % efficiency for normal noise."""
 
-ITERATIONS = 8
-"""Of each kind of weights."""
+ITERATIONS = 6
+"""Of each kind of weights, at most."""
+
+SETTLED_NS = 0.1
+"""When no shift changes by more, the weights have settled."""
 
 TO_SIGMA = 1.4826
 """A median absolute deviation of normal noise times this is its standard deviation."""
@@ -61,14 +64,17 @@ def fit(groups: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit
     weights = [np.ones_like(group.end_ns) for group in groups]
     solution = np.zeros((n_terms, n_clocks))
     sigma_ns = np.zeros(n_clocks)
-    for weigh in (*[_huber] * ITERATIONS, *[_bisquare] * ITERATIONS):
-        solution, _ = _solve(groups, weights, span_ns, n_terms, n_clocks)
-        residuals = [_residuals(*each, solution, span_ns) for each in zip(groups, weights, strict=True)]
-        sigma_ns = _sigma(groups, residuals, n_clocks)
-        weights = [
-            weigh(np.abs(residual) / sigma_ns[group.clock][:, None])
-            for group, residual in zip(groups, residuals, strict=True)
-        ]
+    for weigh in (_huber, _bisquare):
+        for _ in range(ITERATIONS):
+            before, (solution, matrix) = solution, _solve(groups, weights, span_ns, n_terms, n_clocks)
+            residuals = [_residuals(*each, solution, span_ns) for each in zip(groups, weights, strict=True)]
+            sigma_ns = _sigma(groups, residuals, n_clocks)
+            weights = [
+                weigh(np.abs(residual) / sigma_ns[group.clock][:, None])
+                for group, residual in zip(groups, residuals, strict=True)
+            ]
+            if np.abs(solution - before).max() < SETTLED_NS:
+                break
     solution, matrix = _solve(groups, weights, span_ns, n_terms, n_clocks)
     slope = solution[1] / span_ns if with_slope else np.zeros(n_clocks)
     variance = np.append(0, np.diag(np.linalg.inv(matrix))[n_clocks - 1 :]) if with_slope else np.zeros(n_clocks)
@@ -120,10 +126,9 @@ def _residuals(group: CommonEnds, weight: Values, solution: Values, span_ns: flo
 
 
 def _sigma(groups: Sequence[CommonEnds], residuals: Sequence[Values], n_clocks: int) -> Values:
-    clocks = np.concatenate([np.repeat(group.clock, group.end_ns.shape[1]) for group in groups])
-    sizes = np.abs(np.concatenate([residual.reshape(-1) for residual in residuals]))
-    order = np.lexsort((sizes, clocks))
-    first = np.searchsorted(clocks[order], np.arange(n_clocks))
-    count = np.bincount(clocks, minlength=n_clocks)
-    middle = sizes[order][np.minimum(first + count // 2, len(sizes) - 1)]
-    return np.asarray(np.maximum(TO_SIGMA * middle, LEAST_SIGMA_NS))
+    rows: list[list[Values]] = [[] for _ in range(n_clocks)]
+    for group, residual in zip(groups, residuals, strict=True):
+        for clock, row in zip(group.clock.tolist(), residual, strict=True):
+            rows[clock].append(row)
+    middle = [float(np.median(np.abs(np.concatenate(of)))) for of in rows]
+    return np.asarray(np.maximum(TO_SIGMA * np.array(middle), LEAST_SIGMA_NS))
