@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.model import units
-from diag.ranks.job import Job
-from diag.ranks.lateness import before_calls
 from diag.ranks.side_by_side import SideBySide
-from diag.ranks.summarise import launching_thread
+from diag.ranks.summary import RankSummary
 from diag.rules import activities
 from diag.rules.finding import Subject
-from diag.timeline.explain import cover_by_ranges
-from diag.timeline.intervals import Intervals, union_of_all
+from diag.timeline.intervals import Intervals
 
 Index = NDArray[np.intp]
 
@@ -30,9 +27,6 @@ IN_WORDS = {
 
 ON_THE_HOST = "on its host"
 """Of ranks without GPU work, all time is the host's."""
-
-LEAST_NAMED = 0.2
-"""A range is named when it covers a fifth of what is explained; own choice."""
 
 
 def subject_of(side: SideBySide, ranks: Sequence[int], clock: int | None = None) -> Subject:
@@ -82,23 +76,13 @@ def unseen(side: SideBySide) -> str:
     )
 
 
-def what_it_did(job: Job, rank: int, calls: Index) -> Iterator[str]:
-    """The ranges of the launching thread that cover the host's part of the time before these calls, in a sentence."""
-    summary = job.side_by_side.summaries[rank]
-    for trace in job.traces:
-        if trace.source.id != summary.source:
+def what_it_did(summary: RankSummary) -> Iterator[str]:
+    """The ranges of the launching thread that cover the host's part of the time before collectives, in a sentence."""
+    for of in summary.host_time.ranges:
+        if of.pattern == summary.steps.pattern:  # a step is around whatever is done in it
             continue
-        process = next((row.id for row in trace.recorded.processes.values() if row.pid == summary.pid), None)
-        thread = None if process is None else launching_thread(trace, process)
-        if thread is None:
-            return
-        when = before_calls(summary, calls)
-        late = [trace.idle_of(device).host_late for device in trace.devices if device.process_id == process]
-        when = when & union_of_all(late) if late else when
-        for cover in cover_by_ranges(thread, when, least_share=LEAST_NAMED, most=2):
-            if cover.pattern == summary.steps.pattern:  # a step is around whatever is done in it
-                continue
-            activity = activities.activity_of_range(cover.pattern)
-            label = f"{activity.label[:1].upper()}{activity.label[1:]} " if activity else ""
-            called = f"{label}('{cover.pattern}')" if activity else f"'{cover.pattern}'"
-            yield f"{called} covers {units.time(cover.covered_ns)} of the {units.time(when.measure_ns)} before them."
+        activity = activities.activity_of_range(of.pattern)
+        label = f"{activity.label[:1].upper()}{activity.label[1:]} " if activity else ""
+        called = f"{label}('{of.pattern}')" if activity else f"'{of.pattern}'"
+        whole = units.time(summary.host_time.total_ns)
+        yield f"{called} covers {units.time(of.covered_ns)} of the {whole} that devices waited for its host then."

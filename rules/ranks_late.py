@@ -119,7 +119,7 @@ def _straggler(job: Job, late: Lateness, found: Steady, share: float) -> Finding
     doing = ranks_of.in_words(side, found.ranks[0], cause)
     median_ns = float(np.median(late.late_by_ns[of]))
     seconds_ns = found.extent.measure_ns
-    story = list(ranks_of.what_it_did(job, found.ranks[0], late.call[late.rank == found.ranks[0]]))
+    story = list(ranks_of.what_it_did(side.summaries[found.ranks[0]]))
     return Finding(
         title=f"The ranks wait for {who}, which spends more time {doing}",
         claim=f"{who[:1].upper() + who[1:]} came last in {found.count:,} of {len(late):,} collectives whose last rank "

@@ -91,14 +91,6 @@ def excess_before(side: SideBySide, late: Lateness, ranks: Index) -> dict[str, f
     return total
 
 
-def before_calls(summary: RankSummary, calls: Index) -> Intervals:
-    """From the end of the collectives before each of these calls to its start, on the rank's clock."""
-    latest = np.maximum.accumulate(summary.calls.end_ns)
-    first_ns = summary.span_ns[0]
-    earlier = np.append(first_ns, latest)[:-1][calls]
-    return Intervals.union_of(np.minimum(earlier, summary.calls.start_ns[calls]), summary.calls.start_ns[calls])
-
-
 def on_clock(clocks: Clocks, rank: int, starts_ns: Values, ends_ns: Values) -> Intervals:
     """Stretches of the axis as the rank's own clock shows them."""
     return Intervals.union_of(clocks.from_axis(rank, starts_ns), clocks.from_axis(rank, ends_ns))

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from diag.ranks.calls import Table, collectives_of
-from diag.ranks.summary import Before, Collectives, KernelTimes, RankCalls, RankSummary, StepTimes
+from diag.ranks.summary import Before, Collectives, HostRange, HostTime, KernelTimes, RankCalls, RankSummary, StepTimes
 from diag.timeline import gpu_work
 from diag.timeline.device import DeviceTimeline
+from diag.timeline.explain import cover_by_ranges
 from diag.timeline.host import HostThread
 from diag.timeline.idle import IdleAccount
 from diag.timeline.intervals import Intervals, Times, union_of_all
@@ -79,6 +80,7 @@ def _summary(trace: Trace, process: int, table: Table, is_one_of_several: bool) 
         groups=groups,
         calls=calls,
         before=_before(trace, devices, calls, compute),
+        host_time=_host_time(trace, process, devices, calls),
         exposed=talk - compute,
         communication_ns=talk.measure_ns,
         kernels=_kernels(devices),
@@ -144,10 +146,15 @@ def launching_thread(trace: Trace, process: int) -> HostThread | None:
     return max(of, key=lambda thread: (len(thread.calls), len(thread.ranges), -thread.thread_id), default=None)
 
 
+def _starts_before(trace: Trace, devices: Sequence[DeviceTimeline], calls: Collectives) -> Times:
+    first_ns = min((device.start_ns for device in devices), default=trace.event_span[0])
+    latest_ns: Times = np.append(first_ns, np.maximum.accumulate(calls.end_ns))[:-1]
+    return np.asarray(np.minimum(latest_ns, calls.start_ns))
+
+
 def _before(trace: Trace, devices: Sequence[DeviceTimeline], calls: Collectives, compute: Intervals) -> Before:
     """Between the latest end of the collectives that began earlier and the start of each."""
-    first_ns = min((device.start_ns for device in devices), default=trace.event_span[0])
-    starts_ns = np.minimum(np.append(first_ns, np.maximum.accumulate(calls.end_ns))[:-1], calls.start_ns)
+    starts_ns = _starts_before(trace, devices, calls)
 
     def inside(when: Intervals) -> Times:
         return when.measure_within(starts_ns, calls.start_ns)
@@ -163,6 +170,23 @@ def _before(trace: Trace, devices: Sequence[DeviceTimeline], calls: Collectives,
         inside(_all_idle(devices, [account.device_side for account in accounts])),
         inside(_all_idle(devices, [_unexplained(account) for account in accounts])),
     )
+
+
+LEAST_NAMED = 0.2
+"""A range is named when it covers a fifth of what is explained; own choice."""
+
+
+def _host_time(trace: Trace, process: int, devices: Sequence[DeviceTimeline], calls: Collectives) -> HostTime:
+    """Of what lies before collectives, as in `Before`."""
+    thread = launching_thread(trace, process)
+    starts_ns = _starts_before(trace, devices, calls)
+    when = Intervals.union_of(starts_ns, calls.start_ns)
+    if devices:
+        when = when & _all_idle(devices, [trace.idle_of(device).host_late for device in devices])
+    if thread is None:
+        return HostTime(when.measure_ns, ())
+    covers = cover_by_ranges(thread, when, least_share=LEAST_NAMED, most=2)
+    return HostTime(when.measure_ns, [HostRange(cover.pattern, cover.covered_ns) for cover in covers])
 
 
 def _unexplained(account: IdleAccount) -> Intervals:

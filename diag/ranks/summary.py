@@ -94,6 +94,20 @@ class Before:
         return found
 
 
+@dataclass(frozen=True)
+class HostTime:
+    """What the launching thread did before collectives, while its device waited: the ranges that explain most."""
+
+    total_ns: int
+    ranges: Sequence[HostRange]
+
+
+@dataclass(frozen=True)
+class HostRange:
+    pattern: str
+    covered_ns: int  # of `HostTime.total_ns`
+
+
 @dataclass(frozen=True, eq=False)
 class StepTimes:
     """Steps of a rank in parallel arrays, on its clock; measures of sets inside each step (ns)."""
@@ -149,6 +163,7 @@ class RankSummary(RankCalls):
     has_device: bool
     steps: StepTimes
     before: Before
+    host_time: HostTime
     exposed: Intervals  # communication that no kernel overlaps; without a device, all of it
     communication_ns: int  # union of it
     kernels: KernelTimes
