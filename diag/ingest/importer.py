@@ -169,16 +169,19 @@ def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list
     """The inputs without those whose content would count twice.
 
     Copies that lie in a folder are passed over and noted. Raises UsageError when the user named two that are equal.
+    Dumps may say the same and be of different ranks, as only their names tell.
     """
     first: dict[str, Input] = {}
+    distinct = []
     for item in inputs:
         same = first.setdefault("".join(digests[item.path]), item)
-        if same is item:
+        if same is item or item.kind in _BATCH_READERS:
+            distinct.append(item)
             continue
         if not (item.in_folder or same.in_folder):
             raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
         note(f"{item.path} has the same content as {same.path}; it is read once.")
-    return list(first.values())
+    return distinct
 
 
 def _import(
