@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.rank_clocks import align_ranks, calls_in
 from diag.ingest.rank_names import name_ranks
+from diag.ingest.recorder import read as recorder
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, unchanged
@@ -192,16 +193,19 @@ def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list
     """The inputs without those whose content would count twice.
 
     Copies that lie in a folder are passed over and noted. Raises UsageError when the user named two that are equal.
+    Dumps may say the same and be of different ranks, as only their names tell.
     """
     first: dict[str, Input] = {}
+    distinct = []
     for item in inputs:
         same = first.setdefault("".join(digests[item.path]), item)
-        if same is item:
+        if same is item or item.kind in _BATCH_READERS:
+            distinct.append(item)
             continue
         if not (item.in_folder or same.in_folder):
             raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
         note(f"{item.path} has the same content as {same.path}; it is read once.")
-    return list(first.values())
+    return distinct
 
 
 def _import(
@@ -209,19 +213,41 @@ def _import(
 ) -> Path:
     target = folder / "new.diag"
     with Case.create(target) as case:
-        for item in inputs:
-            progress(f"reading {item.path.name}")
-            with unchanged(item.path):
-                data, kind = _readable(item, folder, options, progress)
-                _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+        for batch in _batches(inputs):
+            if read_all := _BATCH_READERS.get(batch[0].kind):
+                with ExitStack() as whole, case.transaction():
+                    files = [_input_file(item, item.path, item.kind, digests[item.path][0]) for item in batch]
+                    for item in batch:
+                        whole.enter_context(unchanged(item.path))
+                    read_all(files, case, progress)
+            else:
+                _read_alone(batch[0], digests, folder, case, options, progress)
         progress("summing up the timeline")
-        for (source_id,) in case.db.execute("SELECT id FROM source ORDER BY id").fetchall():
-            store_tracks(case, source_id)
+        for source in case.sources:
+            if source.has_timeline:
+                store_tracks(case, source.id)
         name_ranks(case)
         if len(inputs) > 1:
             join_sources(case)
             align_ranks(case, calls_in(case))
     return target
+
+
+def _batches(inputs: Sequence[Input]) -> Iterable[Sequence[Input]]:
+    """The inputs in their order, each alone; those of a kind that is read together come with the first of them."""
+    batches: dict[object, list[Input]] = {}
+    for item in inputs:
+        batches.setdefault(item.kind if item.kind in _BATCH_READERS else item, []).append(item)
+    return batches.values()
+
+
+def _read_alone(
+    item: Input, digests: Digests, folder: Path, case: Case, options: ImportOptions, progress: Progress
+) -> None:
+    progress(f"reading {item.path.name}")
+    with unchanged(item.path):
+        data, kind = _readable(item, folder, options, progress)
+        _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
 
 
 def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
@@ -246,6 +272,11 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
     shown = Path(os.fsencode(item.path).decode("utf-8", "backslashreplace"))
     return InputFile(shown, data, kind, digest, item.path.stat().st_size)
 
+
+_BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], None]] = {
+    "flight-recorder": recorder.read_all,
+}
+"""Of kinds that come by the hundred: each adds a source for every file, inside the caller's transaction."""
 
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,
