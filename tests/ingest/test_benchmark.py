@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from diag.errors import InputError
-from diag.ingest.benchmark import MOST_BYTES, encoded, load
+from diag.ingest.benchmark import MOST_BYTES, load
 from diag.ingest.detect import detect
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement
+from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement, encoded
 from diag.model.ceilings import Arithmetic, Ceiling
 
 WHOLE = Benchmark(
