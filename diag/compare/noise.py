@@ -15,6 +15,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from diag.model.student_t import t_inside, t_within
+
 Values = NDArray[np.float64]
 
 ERROR = 0.05
@@ -89,7 +91,7 @@ def of_runs(before: Sequence[float], after: Sequence[float], margin_ns: float) -
     shift_ns = float(np.mean(after) - np.mean(before))
     squares = [float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else None for values in (before, after)]
     error_ns, freedom = _welch(squares, n, m)
-    half_ns = _t_within(LEVEL, freedom) * error_ns
+    half_ns = t_within(LEVEL, freedom) * error_ns
     return Shift(
         ns=shift_ns,
         low_ns=shift_ns - half_ns,
@@ -220,35 +222,5 @@ def _welch(squares: Sequence[float | None], n: int, m: int) -> tuple[float, int]
 def _p_of_t(excess: float, error: float, freedom: int) -> float:
     if not error:
         return 0.0 if excess > 0 else 1.0
-    inside = _t_inside(abs(excess) / error, freedom)
+    inside = t_inside(abs(excess) / error, freedom)
     return (1 - inside) / 2 if excess > 0 else (1 + inside) / 2
-
-
-def _t_inside(t: float, freedom: int) -> float:
-    """P(|T| < t) for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
-
-    >>> round(_t_inside(12.706, 1), 4), round(_t_inside(2.776, 4), 4)
-    (0.95, 0.95)
-    """
-    angle = math.atan(t / math.sqrt(freedom))
-    squared = math.cos(angle) ** 2
-    is_odd = freedom % 2 == 1
-    term = math.cos(angle) if is_odd else 1.0
-    total = 0.0
-    for k in range(1 + is_odd, freedom, 2):
-        total += term
-        term *= squared * k / (k + 1)
-    if is_odd:
-        return 2 / math.pi * (angle + math.sin(angle) * total)
-    return math.sin(angle) * total
-
-
-def _t_within(level: float, freedom: int) -> float:
-    """The t that |T| stays below with this probability."""
-    low, high = 0.0, 1.0
-    while _t_inside(high, freedom) < level:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _t_inside(middle, freedom) < level else (low, middle)
-    return high

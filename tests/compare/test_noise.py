@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from diag.compare import noise
 from diag.compare.noise import Values, beyond_chance, counts_differ, of_repeats, of_runs, of_sums
+from diag.model.student_t import t_inside, t_within
 
 
 def values(*numbers: float) -> Values:
@@ -134,8 +134,8 @@ def test_runs_that_never_differ_are_told_apart_beyond_the_margin_only() -> None:
     [(1, 6.314, 0.90), (2, 2.920, 0.90), (3, 2.353, 0.90), (4, 2.776, 0.95), (10, 2.228, 0.95), (30, 2.042, 0.95)],
 )
 def test_students_t_is_that_of_the_tables(freedom: int, t: float, inside: float) -> None:
-    assert noise._t_inside(t, freedom) == pytest.approx(inside, abs=5e-5)
-    assert noise._t_within(inside, freedom) == pytest.approx(t, abs=5e-4)
+    assert t_inside(t, freedom) == pytest.approx(inside, abs=5e-5)
+    assert t_within(inside, freedom) == pytest.approx(t, abs=5e-4)
 
 
 # ---- sums, counts, tables ------------------------------------------------------------------------------------------
