@@ -1,6 +1,6 @@
 """One rank: torchrun --nproc-per-node 8 -m diag.probes.collective all_reduce -o probes.json
 
-Rank 0 tells on standard output what is being measured and, as JSON, what is known of traces.
+Rank 0 tells on standard output what is being measured; with a mark, what whoever asked shall read at the end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from diag.errors import DiagError, StorageError
 from diag.model.benchmark import Benchmark, encoded
 from diag.probes.collective import world
 from diag.probes.collective.catalogue import named
+from diag.probes.collective.launch import NOTE
 from diag.probes.collective.measured import measured
 from diag.probes.collective.request import check, parser, request_of
 
@@ -32,9 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
             if place.rank == 0:
                 _finish(results.benchmark(ranks), chosen.output)
                 for refusal in results.refusals:
-                    print(refusal, file=sys.stderr)
+                    _told(f"{NOTE}{refusal}")
                 for each in results.traces:
-                    print(json.dumps(asdict(each)))
+                    _told(f"{NOTE}traced: {json.dumps(asdict(each))}")
     except DiagError as error:
         print(error, file=sys.stderr)
         return error.exit_status

@@ -1,4 +1,4 @@
-"""Starts the ranks of a probe on this machine, waits for them, and leaves none behind."""
+"""Starts the ranks of a job on this machine, waits for them, and leaves none behind."""
 
 from __future__ import annotations
 
@@ -20,40 +20,49 @@ from diag.probes.probe import Device
 
 MOST_RANKS = 64
 """On one machine: each is a process with PyTorch in it."""
+NOTE = "note: "
+"""Before what rank 0 has to say at the end, not meanwhile."""
 LOOK_S = 0.2
-"""At the ranks, while rank 0 has nothing to tell."""
+"""Between two looks at the ranks, while rank 0 has nothing to tell."""
 GRACE_S = 5.0
 """For the others, when one rank has failed: they notice, and say why."""
 
+Processes = Sequence[subprocess.Popen[str]]
+
 
 def run(request: Request, n_ranks: int, device: Device, file: Path, progress: Callable[[str], None]) -> Sequence[str]:
-    """Rank 0 writes the benchmark to `file`; returns what it said, a line for each trace among it.
+    """Rank 0 writes the benchmark to `file`; returns what it has to note. Raises as `together` does."""
+    command = [sys.executable, "-m", "diag.probes.collective", *request.arguments]
+    notes: list[str] = []
+    for line in together([*command, "--device", device, "--output", str(file)], n_ranks):
+        if line.startswith(NOTE):
+            notes.append(line.removeprefix(NOTE))
+        else:
+            progress(line)
+    return notes
 
-    Raises UsageError, and DiagError with a rank's own last words where one fails.
+
+def together(command: Sequence[str], n_ranks: int) -> Iterator[str]:
+    """What rank 0 of a command says, line by line; the command is given a file for `--rendezvous`.
+
+    Raises UsageError for a number of ranks that there cannot be and for what a rank calls wrong usage, DiagError with
+    its own last words where one fails.
     """
     if not 2 <= n_ranks <= MOST_RANKS:
         raise UsageError(f"--ranks {n_ranks}: a probe runs on 2 to {MOST_RANKS} ranks of one machine.")
-    with (
-        tempfile.TemporaryDirectory(prefix="diag-") as folder,
-        _started(request, n_ranks, device, file, Path(folder)) as ranks,
-    ):
-        said = list(_lines(ranks, progress))
-        _wait(ranks)
-        failed = [rank for rank, process in enumerate(ranks) if process.returncode]
+    with tempfile.TemporaryDirectory(prefix="diag-") as name:
+        folder = Path(name)
+        with _started([*command, "--rendezvous", str(folder / "rendezvous")], n_ranks, folder) as ranks:
+            yield from _lines(ranks)
+            _wait(ranks)
+            failed = {rank: each.returncode for rank, each in enumerate(ranks) if each.returncode}
         if failed:
-            raise _failure(failed, ranks, Path(folder))
-    return said
+            raise _failure(failed, n_ranks, folder)
 
 
 @contextmanager
-def _started(
-    request: Request, n_ranks: int, device: Device, file: Path, folder: Path
-) -> Iterator[Sequence[subprocess.Popen[str]]]:
+def _started(command: Sequence[str], n_ranks: int, folder: Path) -> Iterator[Processes]:
     """Each rank in a session of its own, so that ending it ends what it started."""
-    command = [
-        sys.executable, "-m", "diag.probes.collective", *request.arguments, "--device", device,
-        "--rendezvous", str(folder / "rendezvous"), "--output", str(file),
-    ]  # fmt: skip
     ranks: list[subprocess.Popen[str]] = []
     try:
         for rank in range(n_ranks):
@@ -72,27 +81,25 @@ def _started(
         yield ranks
     finally:
         for process in ranks:
-            with contextlib.suppress(ProcessLookupError):
-                if process.poll() is None:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         for process in ranks:
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+            with process:  # waits for it, and closes what it wrote to
+                pass
 
 
 def _environment(rank: int, n_ranks: int) -> dict[str, str]:
     """Ranks of one machine reach each other without a network."""
     place = {"RANK": rank, "WORLD_SIZE": n_ranks, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": n_ranks}
-    given = {"GLOO_SOCKET_IFNAME": "lo"} | os.environ
-    return {**given, **{name: str(value) for name, value in place.items()}, "PYTHONWARNINGS": "ignore"}
+    return {"GLOO_SOCKET_IFNAME": "lo", **os.environ, **{name: str(value) for name, value in place.items()}}
 
 
 def _errors_of(folder: Path, rank: int) -> Path:
     return folder / f"errors-{rank}"
 
 
-def _lines(ranks: Sequence[subprocess.Popen[str]], progress: Callable[[str], None]) -> Iterator[str]:
+def _lines(ranks: Processes) -> Iterator[str]:
     """What rank 0 says, until it ends or another one fails."""
     out = ranks[0].stdout
     if out is None:
@@ -105,11 +112,10 @@ def _lines(ranks: Sequence[subprocess.Popen[str]], progress: Callable[[str], Non
             line = out.readline()
             if not line:
                 return
-            progress(line.rstrip())
-            yield line.rstrip()
+            yield line.rstrip("\n")
 
 
-def _wait(ranks: Sequence[subprocess.Popen[str]]) -> None:
+def _wait(ranks: Processes) -> None:
     """Until all have ended; once one has failed, the others have GRACE_S left."""
     ends: float | None = None
     for process in ranks:
@@ -122,13 +128,12 @@ def _wait(ranks: Sequence[subprocess.Popen[str]]) -> None:
                 process.wait(LOOK_S)
 
 
-def _failure(failed: Sequence[int], ranks: Sequence[subprocess.Popen[str]], folder: Path) -> DiagError:
-    """Of what all say alike, it is enough to hear the first."""
-    for rank in failed:
-        status = ranks[rank].returncode
-        lines = _errors_of(folder, rank).read_text(errors="replace").strip().splitlines()
-        if status == UsageError.exit_status and lines:
-            return UsageError(lines[-1])
-    lines = _errors_of(folder, failed[0]).read_text(errors="replace").strip().splitlines()
-    last = lines[-1] if lines else f"status {ranks[failed[0]].returncode}"
-    return DiagError(f"Rank {failed[0]} of {len(ranks)} failed: {last}")
+def _failure(failed: dict[int, int], n_ranks: int, folder: Path) -> DiagError:
+    """Where several fail, the first one that ends as diag does says why; the others only noticed."""
+    of_diag = [rank for rank, status in failed.items() if status in (2, 3)]
+    first = (of_diag or list(failed))[0]
+    lines = _errors_of(folder, first).read_text(errors="replace").strip().splitlines()
+    last = lines[-1] if lines else f"it said nothing, and its status is {failed[first]}"
+    if failed[first] == UsageError.exit_status and lines:
+        return UsageError(last)
+    return DiagError(f"Rank {first} of {n_ranks} failed: {last}")

@@ -8,8 +8,8 @@ each stage on its way, so that the result proves its path.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import fmean, median
 from typing import Any
 
 from diag.model import units
@@ -26,10 +26,10 @@ MICRO = ProbeVariant("micro_batches", "The batch in parts: stages work at the sa
 
 @dataclass
 class Seen:
-    """Of steps so far, on this rank, in ns."""
+    """Of each step so far, on this rank, in ns."""
 
-    worked_ns: int = 0
-    took_ns: int = 0
+    worked_ns: list[int] = field(default_factory=list)
+    took_ns: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -52,47 +52,54 @@ class Stage:
         return self.world.rank == self.world.n_ranks - 1
 
     def step(self) -> list[Any]:
-        """All micro-batches forward, then all of them back; returns what arrives at this rank's end."""
+        """All micro-batches forward, then all of them back; returns what this stage has made of each at the end."""
         begun = time.perf_counter_ns()
-        numbers = range(self.n_micro)
+        self.seen.worked_ns.append(0)
         sent: list[Any] = []
-        forward = [self._pass(number, self.is_first, self.is_last, 1, sent, self._input) for number in numbers]
-        back = [
-            self._pass(number, self.is_last, self.is_first, -1, sent, lambda at: forward[at] * 2)
-            for number in reversed(numbers)
-        ]
+        outputs = [self._forward(number, sent) for number in range(self.n_micro)]
+        gradients = [self._backward(output, sent) for output in reversed(outputs)]
         for work in sent:
             work.wait()
         self.world.synchronize()
-        self.seen.took_ns += time.perf_counter_ns() - begun
-        return back
+        self.seen.took_ns.append(time.perf_counter_ns() - begun)
+        return gradients
 
-    def _pass(
-        self, number: int, begins: bool, ends: bool, towards: int, sent: list[Any], begin: Callable[[int], Any]
-    ) -> Any:
+    def _forward(self, number: int, sent: list[Any]) -> Any:
         import torch.distributed as dist
 
-        rank = self.world.rank
-        if begins:
-            held = begin(number)
-        else:
-            held = self.world.zeros(self.micro_batch, self.width)
-            dist.recv(held, src=rank - towards)
-        held = held + 1
-        self._work()
-        if not ends:
-            sent.append(dist.isend(held, dst=rank + towards))
-        return held
+        came = self._empty() + number if self.is_first else self._received(self.world.rank - 1)
+        done = self._worked(came)
+        if not self.is_last:
+            sent.append(dist.isend(done, self.world.rank + 1))
+        return done
 
-    def _input(self, number: int) -> Any:
-        return self.world.zeros(self.micro_batch, self.width) + number
+    def _backward(self, output: Any, sent: list[Any]) -> Any:
+        import torch.distributed as dist
 
-    def _work(self) -> None:
+        came = output * 2 if self.is_last else self._received(self.world.rank + 1)
+        done = self._worked(came)
+        if not self.is_first:
+            sent.append(dist.isend(done, self.world.rank - 1))
+        return done
+
+    def _empty(self) -> Any:
+        return self.world.zeros(self.micro_batch, self.width)
+
+    def _received(self, source: int) -> Any:
+        import torch.distributed as dist
+
+        came = self._empty()
+        dist.recv(came, source)
+        return came
+
+    def _worked(self, came: Any) -> Any:
         """The device has nothing to do meanwhile, and no other rank's work makes it longer."""
+        done = came + 1
         self.world.synchronize()
         begun = time.perf_counter_ns()
         time.sleep(self.work_ns / 1e9)
-        self.seen.worked_ns += time.perf_counter_ns() - begun
+        self.seen.worked_ns[-1] += time.perf_counter_ns() - begun
+        return done
 
 
 def make(world: World, shape: Shape, variant: str) -> Exercise:
@@ -111,8 +118,8 @@ def make(world: World, shape: Shape, variant: str) -> Exercise:
 
     def remark() -> str:
         # A step ends with the first stage, which is the last one to go back.
-        took_ns = world.largest(stage.seen.took_ns)
-        measured = 1 - world.total(stage.seen.worked_ns) / (world.n_ranks * took_ns)
+        took_ns = world.largest(median(stage.seen.took_ns))
+        measured = 1 - world.total(fmean(stage.seen.worked_ns)) / (world.n_ranks * took_ns)
         expected = bubble_share(world.n_ranks, n_micro)
         return f"bubble {units.share(measured)}, of which {units.share(expected)} by (p - 1)/(m + p - 1)"
 

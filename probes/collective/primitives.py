@@ -206,12 +206,12 @@ def _probe(primitive: Primitive, spoken: Spoken) -> CollectiveProbe:
         variants=[CALL],
         shapes={
             "cpu": {
-                "tiny": {"least": 1 << 10, "most": 1 << 16},
+                "tiny": {"least": 1 << 10, "most": 1 << 20},
                 "small": {"least": 1 << 10, "most": 1 << 24},
                 "full": {"least": 1 << 8, "most": 1 << 28},
             },
             "cuda": {
-                "tiny": {"least": 1 << 10, "most": 1 << 16},
+                "tiny": {"least": 1 << 10, "most": 1 << 20},
                 "small": {"least": 1 << 10, "most": 1 << 28},
                 "full": {"least": 1 << 8, "most": 1 << 32},
             },

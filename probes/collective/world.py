@@ -134,14 +134,23 @@ def opened(place: Place, device: Device, rendezvous: Path | None) -> Iterator[Wo
         dist.destroy_process_group()
 
 
-def device_of(wanted: str, n_local: int) -> Device:
-    """Of 'auto', 'cpu' and 'cuda', for so many ranks on this machine. Raises ToolMissing and UsageError."""
+def default_ranks(wanted: str) -> int:
+    """One for each GPU of this machine where there are several, else two. Raises ToolMissing."""
+    return max(2, _n_gpus() if wanted != "cpu" else 0)
+
+
+def _n_gpus() -> int:
     from diag.probes.machine import check_torch
 
     check_torch()
     import torch
 
-    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def device_of(wanted: str, n_local: int) -> Device:
+    """Of 'auto', 'cpu' and 'cuda', for so many ranks on this machine. Raises ToolMissing and UsageError."""
+    n_gpus = _n_gpus()
     if wanted == "cuda" and n_gpus < n_local:
         raise UsageError(
             f"{n_local} ranks need as many GPUs, and PyTorch sees {n_gpus} here. Choose fewer --ranks, or --device cpu."
