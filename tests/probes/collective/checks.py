@@ -47,12 +47,14 @@ def sharded_gradients(world: World) -> object:
     inputs = layers.own_samples(world, SIZES)
     data_parallel._in_buckets(model, inputs, SIZES, 2)()
     averaged = [each.grad for each in model.parameters()]
-    shards = [each.chunk(world.n_ranks)[world.rank].clone().requires_grad_() for each in model.parameters()]
+    shards = [each.detach().chunk(world.n_ranks)[world.rank].clone().requires_grad_() for each in model.parameters()]
     x = inputs
     for shard in shards:
         x = _sharded_linear(x, shard, world)
     layers.loss(x).backward()
-    pairs = [(shard.grad, whole.chunk(world.n_ranks)[world.rank]) for shard, whole in zip(shards, averaged, strict=True)]
+    pairs = [
+        (shard.grad, whole.chunk(world.n_ranks)[world.rank]) for shard, whole in zip(shards, averaged, strict=True)
+    ]
     return {
         "difference": world.largest(max(float((a - b).abs().max()) for a, b in pairs)),
         "largest": world.largest(max(float(b.abs().max()) for _, b in pairs)),
