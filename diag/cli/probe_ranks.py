@@ -58,7 +58,7 @@ def run_on_ranks(
 ) -> None:
     """Raises UsageError, ToolMissing, and DiagError where a rank fails."""
     from diag.ingest import calibrations
-    from diag.probes.collective import world
+    from diag.probes.collective import launch, world
     from diag.probes.collective.catalogue import named
     from diag.probes.collective.request import Request, check, late
 
@@ -67,6 +67,7 @@ def run_on_ranks(
     request = Request(names, scale, variant, shape, ranks.trace, late(ranks.late_rank, ranks.late_ms))
     probes = named(names)
     n_ranks = world.default_ranks(device.value) if ranks.n is None else ranks.n
+    launch.check_number(n_ranks)
     check(request, probes, n_ranks)
     _run(request, n_ranks, world.device_of(device.value, n_ranks), output, output_format)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from diag.child import end_with_parent
 from diag.errors import DiagError, UsageError
 from diag.probes.collective.request import Request
 from diag.probes.probe import Device
@@ -42,14 +43,19 @@ def run(request: Request, n_ranks: int, device: Device, file: Path, progress: Ca
     return notes
 
 
+def check_number(n_ranks: int) -> None:
+    """Raises UsageError."""
+    if not 2 <= n_ranks <= MOST_RANKS:
+        raise UsageError(f"--ranks {n_ranks}: a probe runs on 2 to {MOST_RANKS} ranks of one machine.")
+
+
 def together(command: Sequence[str], n_ranks: int) -> Iterator[str]:
     """What rank 0 of a command says, line by line; the command is given a file for `--rendezvous`.
 
     Raises UsageError for a number of ranks that there cannot be and for what a rank calls wrong usage, DiagError with
     its own last words where one fails.
     """
-    if not 2 <= n_ranks <= MOST_RANKS:
-        raise UsageError(f"--ranks {n_ranks}: a probe runs on 2 to {MOST_RANKS} ranks of one machine.")
+    check_number(n_ranks)
     with tempfile.TemporaryDirectory(prefix="diag-") as name:
         folder = Path(name)
         with _started([*command, "--rendezvous", str(folder / "rendezvous")], n_ranks, folder) as ranks:
@@ -76,6 +82,7 @@ def _started(command: Sequence[str], n_ranks: int, folder: Path) -> Iterator[Pro
                         stderr=errors,
                         text=True,
                         start_new_session=True,
+                        preexec_fn=end_with_parent,  # noqa: PLW1509  # takes no lock
                     )
                 )
         yield ranks
@@ -129,11 +136,11 @@ def _wait(ranks: Processes) -> None:
 
 
 def _failure(failed: dict[int, int], n_ranks: int, folder: Path) -> DiagError:
-    """Where several fail, the first one that ends as diag does says why; the others only noticed."""
-    of_diag = [rank for rank, status in failed.items() if status in (2, 3)]
-    first = (of_diag or list(failed))[0]
+    """Of several that fail, the one that was ended by a signal, or that ends as diag does: the others only noticed."""
+    first = min(failed, key=lambda rank: (failed[rank] > 0, failed[rank] not in (2, 3), rank))
+    status = failed[first]
+    if status < 0:
+        return DiagError(f"Rank {first} of {n_ranks} was ended by {signal.Signals(-status).name}. Run it once more.")
     lines = _errors_of(folder, first).read_text(errors="replace").strip().splitlines()
-    last = lines[-1] if lines else f"it said nothing, and its status is {failed[first]}"
-    if failed[first] == UsageError.exit_status and lines:
-        return UsageError(last)
-    return DiagError(f"Rank {first} of {n_ranks} failed: {last}")
+    last = lines[-1] if lines else f"it said nothing, and its status is {status}."
+    return UsageError(last) if status == UsageError.exit_status else DiagError(f"Rank {first} of {n_ranks}: {last}")

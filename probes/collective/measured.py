@@ -110,7 +110,7 @@ def _measure(world: World, turn: Turn, request: Request, results: Results) -> Ex
         if last is not None and last.probe == said.probe:
             results.communications.pop()  # of all sizes, one shows it
     else:
-        results.measurements.append(_measurement(turn, checked, times, conditions))
+        results.measurements.append(_measurement(turn, exercise, checked, times, conditions))
     results.communications.append(said)
     return exercise
 
@@ -138,7 +138,7 @@ def _collective(
     )
 
 
-def _measurement(turn: Turn, checked: Checked, times: Times, conditions: str) -> Measurement:
+def _measurement(turn: Turn, exercise: Exercise, checked: Checked, times: Times, conditions: str) -> Measurement:
     return Measurement(
         probe=turn.probe.name,
         variant=turn.variant,
@@ -149,6 +149,7 @@ def _measurement(turn: Turn, checked: Checked, times: Times, conditions: str) ->
         p95_ns=times.percentile_ns(0.95),
         conditions=conditions,
         dtype="fp32",
+        work_formula=". ".join(f"{each.primitive}: {each.formula}" for each in exercise.signatures),
         max_abs_error=checked.max_abs_error,
         max_rel_error=checked.max_rel_error,
         tolerance=checked.tolerance,

@@ -85,8 +85,8 @@ def volume(signatures: list[Signature]) -> float:
 
 @pytest.mark.parametrize("n_ranks", [2, 3, 8, 512])
 def test_two_halves_move_what_the_whole_does(n_ranks: int) -> None:
-    assert volume(two_phase.signatures(1e6, n_ranks, "two_calls")) == volume(
-        two_phase.signatures(1e6, n_ranks, "one_call")
+    assert volume(two_phase.signatures(1 << 20, n_ranks, "two_calls")) == volume(
+        two_phase.signatures(1 << 20, n_ranks, "one_call")
     )
 
 
