@@ -26,7 +26,9 @@ def make(world: World, shape: Shape, variant: str) -> Exercise:
     sizes = Sizes.of(shape)
     model = layers.Stack(layers.weights(world, sizes.layers, sizes.width)).to(world.device)
     inputs = layers.own_samples(world, sizes)
-    step = _in_buckets(model, inputs, sizes, shape["bucket"]) if variant == BUCKETS.name else _after(model, inputs)
+    step = (
+        in_buckets(model, inputs, sizes, shape["bucket"]) if variant == BUCKETS.name else after_backward(model, inputs)
+    )
     for _ in range(2):
         step()  # DistributedDataParallel sets up its buckets anew after the first step
 
@@ -61,7 +63,7 @@ def _all_reduce(name: str, n_ranks: int, size_bytes: int, calls: int, is_critica
     )  # fmt: skip
 
 
-def _after(model: Any, inputs: Any) -> Step:
+def after_backward(model: Any, inputs: Any) -> Step:
     import torch
     import torch.distributed as dist
 
@@ -80,7 +82,7 @@ def _after(model: Any, inputs: Any) -> Step:
     return step
 
 
-def _in_buckets(model: Any, inputs: Any, sizes: Sizes, bucket: int) -> Step:
+def in_buckets(model: Any, inputs: Any, sizes: Sizes, bucket: int) -> Step:
     from torch.nn.parallel import DistributedDataParallel
 
     from diag.probes.collective.layers import loss
@@ -107,8 +109,8 @@ PROBE = CollectiveProbe(
         },
         "cuda": {
             "tiny": {"layers": 4, "width": 64, "batch": 16, "bucket": 2},
-            "small": {"layers": 16, "width": 4096, "batch": 8192, "bucket": 2},
-            "full": {"layers": 32, "width": 8192, "batch": 8192, "bucket": 2},
+            "small": {"layers": 8, "width": 4096, "batch": 2048, "bucket": 2},
+            "full": {"layers": 8, "width": 8192, "batch": 2048, "bucket": 2},
         },
     },
     make=make,

@@ -83,7 +83,7 @@ def measured(
         try:
             for turn in of_variant:
                 progress(turn.name)
-                last = turn, _measure(world, turn, request, results)
+                last = turn, measure(world, turn, request, results)
         except ToolMissing as error:
             results.refusals.append(error)
             continue
@@ -96,7 +96,7 @@ def measured(
     return results
 
 
-def _measure(world: World, turn: Turn, request: Request, results: Results) -> Exercise:
+def measure(world: World, turn: Turn, request: Request, results: Results) -> Exercise:
     from diag.probes.collective.timing import timed
 
     exercise = turn.probe.make(world, turn.shape, turn.variant)

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from diag.errors import ToolMissing
+from diag.model import units
 from diag.model.collective import Primitive, Signature
 from diag.probes.collective.collective_probe import CollectiveProbe, Exercise
 from diag.probes.collective.world import World
+from diag.probes.machine import check_memory
 from diag.probes.probe import Checked, ProbeVariant, Shape
 
 ELEMENT_BYTES = 4
 """Of FP32, which both backends reduce."""
 PERIOD = 251
 """A prime: parts of a buffer begin at different numbers, so that none can stand in another's place unseen."""
+BUFFERS = 6
+"""What is given, received and expected; the last is worked out in integers of twice the size."""
 GROWTH = 4
 """From one size of a sweep to the next."""
 
@@ -39,7 +43,9 @@ class Spoken:
 
 
 def make(world: World, primitive: Primitive, size_bytes: int) -> Exercise:
-    """One call, on buffers of its own. Raises ToolMissing where this backend has no such call."""
+    """One call, on buffers of its own. Raises OutOfMemory, and ToolMissing where this backend has no such call."""
+    on_this_device = world.place.n_local if world.device == "cpu" else 1
+    check_memory(f"{primitive} of {units.size(size_bytes)}", BUFFERS * size_bytes * on_this_device, world.device)
     spoken, n = SPOKEN[primitive], n_elements(size_bytes, world.n_ranks)
     given = world.zeros(spoken.n_given(n, world.n_ranks))
     n_received = spoken.n_received(n, world.n_ranks)

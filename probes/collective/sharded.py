@@ -77,8 +77,8 @@ PROBE = CollectiveProbe(
         },
         "cuda": {
             "tiny": {"layers": 4, "width": 64, "batch": 16},
-            "small": {"layers": 16, "width": 4096, "batch": 8192},
-            "full": {"layers": 32, "width": 8192, "batch": 8192},
+            "small": {"layers": 8, "width": 4096, "batch": 2048},
+            "full": {"layers": 8, "width": 8192, "batch": 2048},
         },
     },
     make=make,

@@ -41,7 +41,8 @@ class Declared:
 
 
 def file_of(folder: Path, probe: str, variant: str, rank: int) -> Path:
-    return folder / f"{probe}-{variant}-rank{rank}.pt.trace.json.gz"
+    """A folder for each job, so that a report on it holds each rank once."""
+    return folder / f"{probe}-{variant}" / f"rank{rank}.pt.trace.json.gz"
 
 
 def record(world: World, exercise: Exercise, probe: str, variant: str, folder: Path, late: Late | None) -> Declared:
@@ -78,6 +79,7 @@ def record(world: World, exercise: Exercise, probe: str, variant: str, folder: P
 
 def _export(recorded: object, file: Path) -> None:
     try:
+        file.parent.mkdir(exist_ok=True)
         recorded.export_chrome_trace(str(file))  # type: ignore[attr-defined]
     except (OSError, RuntimeError) as error:
         raise StorageError(f"{file} cannot be written ({error}). Choose another --trace FOLDER.") from error

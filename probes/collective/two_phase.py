@@ -19,12 +19,12 @@ def make(world: World, shape: Shape, variant: str) -> Exercise:
 
     n = n_elements(shape["bytes"], world.n_ranks)
     buffer = world.zeros(n)
-    run = _in_two if variant == TWO_CALLS.name else _in_one
+    run = in_two if variant == TWO_CALLS.name else in_one
 
     def check() -> Checked:
         """Both ways on the same whole numbers: the share of elements with other bits."""
         results = []
-        for way in (run, _in_one):
+        for way in (run, in_one):
             buffer.copy_(numbers(world, n, world.rank))
             way(world, buffer)
             results.append(buffer.view(torch.int32).clone())
@@ -35,13 +35,13 @@ def make(world: World, shape: Shape, variant: str) -> Exercise:
     return Exercise(lambda: run(world, buffer), check, signatures(n * ELEMENT_BYTES, world.n_ranks, variant))
 
 
-def _in_one(_: World, buffer: Any) -> None:
+def in_one(_: World, buffer: Any) -> None:
     import torch.distributed as dist
 
     dist.all_reduce(buffer)
 
 
-def _in_two(world: World, buffer: Any) -> None:
+def in_two(world: World, buffer: Any) -> None:
     part = world.zeros(buffer.numel() // world.n_ranks)
     reduce_scatter(world, buffer, part)
     all_gather(world, part, buffer)

@@ -45,10 +45,8 @@ def test_traces_and_figures_of_a_run_with_a_late_rank(diag: Command, tmp_path: P
     declared = [json.loads(line.partition("traced: ")[2]) for line in ran.err.splitlines()]
     assert [each["variant"] for each in declared] == ["after_backward", "buckets", "call"]
     for said in declared:
-        traces = [
-            _trace(tmp_path / f"{said['probe']}-{said['variant']}-rank{rank}.pt.trace.json.gz") for rank in (0, 1)
-        ]
-        _is_a_late_rank(said, traces)
+        folder = tmp_path / f"{said['probe']}-{said['variant']}"
+        _is_a_late_rank(said, [_trace(folder / f"rank{rank}.pt.trace.json.gz") for rank in (0, 1)])
 
 
 def _trace(file: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from diag.model.collective import Primitive
 from diag.probes.collective import data_parallel, layers, primitives, sharded, timing, two_phase
-from diag.probes.collective.measured import Results, Turn, _measure
+from diag.probes.collective.measured import Results, Turn, measure
 from diag.probes.collective.observed import counted, declared
 from diag.probes.collective.request import Request
 from diag.probes.collective.sizes import Sizes
@@ -36,7 +36,7 @@ def halves_of_an_all_reduce(world: World) -> object:
     given = (primitives.numbers(world, n, world.rank) + 0.5).float()
     at_once, in_two = given.clone(), given.clone()
     dist.all_reduce(at_once)
-    two_phase._in_two(world, in_two)
+    two_phase.in_two(world, in_two)
     differ = int((at_once.view(torch.int32) != in_two.view(torch.int32)).sum())
     return {"differ": world.total(differ), "is_sum": bool((at_once == world.n_ranks * (given - world.rank) + 3).all())}
 
@@ -45,7 +45,7 @@ def sharded_gradients(world: World) -> object:
     """The largest difference between those of FSDP's way and of DistributedDataParallel, and the largest of them."""
     model = layers.Stack(layers.weights(world, SIZES.layers, SIZES.width))
     inputs = layers.own_samples(world, SIZES)
-    data_parallel._in_buckets(model, inputs, SIZES, 2)()
+    data_parallel.in_buckets(model, inputs, SIZES, 2)()
     averaged = [each.grad for each in model.parameters()]
     shards = [each.detach().chunk(world.n_ranks)[world.rank].clone().requires_grad_() for each in model.parameters()]
     x = inputs
@@ -144,7 +144,7 @@ def calls_that_nobody_declared(world: World) -> object:
 
     results = Results()
     probe = replace(two_phase.PROBE, make=make)
-    _measure(world, Turn(probe, "one_call", {"bytes": 3 * 4096}), Request(["two_phase"], "tiny"), results)
+    measure(world, Turn(probe, "one_call", {"bytes": 3 * 4096}), Request(["two_phase"], "tiny"), results)
     (said,) = results.communications
     parts = [world.zeros(1) for _ in range(world.n_ranks)]
     try:
