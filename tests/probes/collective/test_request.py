@@ -9,8 +9,9 @@ import pytest
 from diag.errors import UsageError
 from diag.probes.collective.catalogue import PROBES, named
 from diag.probes.collective.request import Request, check, late, parser, request_of
+from diag.probes.collective.sizes import check_divides
 from diag.probes.collective.traced import Late
-from diag.probes.collective.world import Place
+from diag.probes.collective.world import Place, World
 
 WHOLE = Request(["sharded", "two_phase"], "tiny", "kept", {"width": 8, "batch": 2}, Path("there"), Late(1, 2.5))
 PLACE = {"RANK": "1", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
@@ -49,6 +50,13 @@ def test_a_place_among_the_ranks() -> None:
     for change in ({"RANK": "8"}, {"WORLD_SIZE": "one"}, {"WORLD_SIZE": "1", "RANK": "0"}, {"LOCAL_RANK": "-1"}):
         with pytest.raises(UsageError, match="torchrun"):
             Place.of_environment(PLACE | change)
+
+
+def test_weights_that_have_no_equal_parts_are_refused() -> None:
+    world = World(Place(0, 3, 0, 3), "cpu")
+    check_divides(63, world)
+    with pytest.raises(UsageError, match="64 rows have no equal parts for 3 ranks"):
+        check_divides(64, world)
 
 
 def test_every_scale_has_the_same_sizes_and_grows() -> None:
