@@ -18,6 +18,7 @@ from diag.probes import (
     training_step,
     vector_add,
 )
+from diag.probes.collective import catalogue as collective
 from diag.probes.probe import Probe
 
 ALL = "all"
@@ -33,7 +34,7 @@ PROBES: Mapping[str, Probe] = {
 def named(names: Sequence[str]) -> Sequence[Probe]:
     """Each once, in the order in which they were named; all of them for 'all'. Raises UsageError."""
     if unknown := [name for name in names if name not in (ALL, *PROBES)]:
-        hint = did_you_mean(near(unknown[0], PROBES))
+        hint = did_you_mean(near(unknown[0], (*PROBES, *collective.PROBES)))
         raise UsageError(f"No probe is called {unknown[0]!r}.{hint} List them with: diag probe list")
     wanted = [each for name in names for each in (PROBES if name == ALL else (name,))]
     return [PROBES[name] for name in dict.fromkeys(wanted)]

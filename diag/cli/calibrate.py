@@ -37,7 +37,7 @@ def calibrate(
     if find_spec("torch") is None:
         raise ToolMissing("Calibration runs on PyTorch, which is not installed: pip install 'gpu-diag[probes]'")
     from diag.ingest import calibrations
-    from diag.ingest.benchmark import encoded
+    from diag.model.benchmark import encoded
     from diag.render.calibration import render_calibration
 
     calibrations.check_store()

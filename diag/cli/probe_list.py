@@ -13,6 +13,7 @@ def list_probes() -> None:
     Example: diag probe list
     """
     from diag.probes.catalogue import PROBES
+    from diag.probes.collective.catalogue import PROBES as COLLECTIVES
     from diag.render.layout import wrap
 
     has_kernels = find_spec("torch") is not None and find_spec("triton") is not None
@@ -24,6 +25,12 @@ def list_probes() -> None:
         for where, variants in (("CPU", on_cpu), ("GPU", on_gpu)):
             for each in variants if where == "CPU" or list(variants) != list(on_cpu) else ():
                 lines += wrap(f"{where} {each.name}: {each.idea}", width(), " " * 6, "    ")
+        lines.append("")
+    lines += [*wrap("Of several ranks:", width()), ""]
+    for of_ranks in COLLECTIVES.values():
+        lines += wrap(f"{of_ranks.name}: {of_ranks.idea}. Shows {of_ranks.teaches}.", width())
+        for each in of_ranks.variants if not of_ranks.is_primitive else ():
+            lines += wrap(f"{each.name}: {each.idea}", width(), " " * 6, "    ")
         lines.append("")
     if not has_kernels:
         lines += wrap("Kernels of a GPU are listed where torch and triton are installed.", width())

@@ -56,19 +56,34 @@ def run(
         str | None,
         typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of probes of several ranks: how many (default: one for each GPU, or 2)."),
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Of several ranks: record each with torch.profiler.")
+    ] = None,
+    late_rank: Annotated[int | None, typer.Option(metavar="RANK", help="This rank sleeps in each traced step.")] = None,
+    late_ms: Annotated[float | None, typer.Option(metavar="MS", help="For so long.")] = None,
     output_format: Annotated[
         TextOrJson, typer.Option("--format", "-f", help="How to write the report.")
     ] = TextOrJson.TEXT,
 ) -> None:
     """Measure reference workloads, and show how near each comes to the ceilings of this machine.
 
+    Probes of several ranks start them here, and show times, bandwidths and what ranks say to each other. On several
+    machines: torchrun ... -m diag.probes.collective NAME -o FILE
+
     Example: diag probe run vector_add gemm
 
     Example: diag probe run all --scale full -o probes.json --report
 
     Example: diag probe run gemm --dtype bf16 --shape M=512,N=512,K=64
+
+    Example: diag probe run all_reduce data_parallel --ranks 4
     """
     from diag.cli.ceilings import chosen
+    from diag.cli.probe_ranks import Ranks, is_of_ranks, refuse, run_on_ranks
     from diag.ingest.calibrations import check_target
     from diag.probes import machine
     from diag.probes.catalogue import named
@@ -76,8 +91,13 @@ def run(
     from diag.rules.analysis import AnalysisOptions
 
     # Told at once, and not when everything has been measured.
-    probes = named(names)
     sizes, kind = parsed_shape(shape) if shape is not None else {}, parsed_dtype(dtype) if dtype is not None else None
+    on_ranks = Ranks(ranks, trace, late_rank, late_ms)
+    if on_ranks.are_asked_for or is_of_ranks(names):
+        refuse(dtype=dtype, report=with_report or None, ceilings=ceilings)
+        run_on_ranks(names, scale.value, variant, sizes, on_ranks, device, output, output_format)
+        return
+    probes = named(names)
     options = AnalysisOptions(ceilings=chosen(ceilings))
     if output is not None:
         check_target(output, "measurements")

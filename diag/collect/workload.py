@@ -19,9 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
+from diag.child import end_with_parent
 from diag.collect.descendants import adopt_orphans, parent_of
 from diag.errors import ToolMissing
-from diag.ingest.nsys_tool import end_with_parent
 
 Command = Sequence[str | Path]
 

@@ -12,6 +12,7 @@ from diag.errors import InputError
 from diag.ingest.input_file import InputFile
 from diag.model.benchmark import SCHEMA, Benchmark, MeasuredCeiling, Measurement
 from diag.model.ceilings import Arithmetic
+from diag.model.communication import CollectiveMeasurement
 from diag.store.case import Case
 
 MOST_BYTES = 64 << 20
@@ -21,14 +22,8 @@ _MARK = b'"diag.benchmark/'
 
 
 def looks_like_benchmark(head: bytes) -> bool:
-    """Of any version, be it one that `load` refuses. `encoded` writes the schema first, others may not."""
+    """Of any version, be it one that `load` refuses. What diag writes has the schema first, others may not."""
     return head.lstrip()[:1] == b"{" and _MARK in head
-
-
-def encoded(benchmark: Benchmark) -> bytes:
-    """The bytes of a file, its schema first."""
-    body = {"schema": SCHEMA} | msgspec.to_builtins(benchmark)
-    return msgspec.json.format(msgspec.json.encode(body), indent=1) + b"\n"
 
 
 _MEASURE_AGAIN = "Measure again: diag calibrate -o FILE, or diag probe run NAME -o FILE"
@@ -73,7 +68,12 @@ def read(file: InputFile, case: Case) -> int:
     ids = {"source_id": source_id, "machine_id": machine_id}
     case.insert("ceiling", [{**ids, **_ceiling(each)} for each in benchmark.ceilings])
     case.insert("measurement", [{**ids, **_measurement(each)} for each in benchmark.measurements])
-    captured = {"ceiling": len(benchmark.ceilings) or None, "measurement": len(benchmark.measurements) or None}
+    case.insert("comm_measurement", [_collective(source_id, each) for each in benchmark.collectives])
+    captured = {
+        "ceiling": len(benchmark.ceilings) or None,
+        "measurement": len(benchmark.measurements) or None,
+        "comm_measurement": len(benchmark.collectives) or None,
+    }
     case.finish_source(source_id, captured)
     return source_id
 
@@ -106,6 +106,16 @@ def _measurement(each: Measurement) -> Mapping[str, Any]:
     )  # fmt: skip
     values = {name: getattr(each, name) for name in names}
     return {**_arithmetic(each.arithmetic), **values, "is_disturbed": int(each.is_disturbed)}
+
+
+def _collective(source_id: int, each: CollectiveMeasurement) -> Mapping[str, Any]:
+    names = (
+        "backend", "n_ranks", "n_hosts", "dtype", "reduction", "size_bytes", "repeats", "n_wrong", "p5_ns", "p95_ns",
+        "conditions",
+    )  # fmt: skip
+    values = {name: getattr(each, name) for name in names}
+    of_call = {"op": each.op.value, "is_in_place": int(each.is_in_place), "time_ns": each.median_ns}
+    return {"source_id": source_id, **of_call, **values}
 
 
 def _arithmetic(of: Arithmetic | None) -> Mapping[str, Any]:

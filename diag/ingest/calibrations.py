@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from diag.errors import InputError, StorageError, UsageError
-from diag.ingest.benchmark import encoded, load
-from diag.model.benchmark import Benchmark, Machine
+from diag.ingest.benchmark import load
+from diag.model.benchmark import Benchmark, Machine, encoded
 
 _SUFFIX = ".benchmark.json"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import glob
 import os
 import re
@@ -15,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from diag.child import end_with_parent
 
 NAMED_BY = "DIAG_NSYS"
 
@@ -108,15 +109,6 @@ def run(command: Sequence[str | Path], *, timeout_s: float, on_percent: Callable
         finally:
             _end_group(process)
         return Outcome(status, _tail(log.fileno()).decode("utf-8", "replace"))
-
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_LIBC = ctypes.CDLL(None)
-
-
-def end_with_parent(number: int = signal.SIGKILL) -> None:
-    """Also where that is killed, or interrupted while it starts a program and has no name for it yet."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _candidates() -> list[Path]:

@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from diag.model.ceilings import Arithmetic, Ceiling, Level
+from diag.model.communication import CollectiveMeasurement, Communication
 
 SCHEMA = "diag.benchmark/1"
 
@@ -20,6 +23,9 @@ LEAST, MOST = 1e-3, 1e30
 
 MOST_COUNTED = 1 << 60
 """Of bytes, operations, repeats and units."""
+
+MOST_RANKS = 1 << 24
+"""Of a group."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,8 @@ class Benchmark:
     ceilings: Sequence[MeasuredCeiling] = ()
     measurements: Sequence[Measurement] = ()
     diag_version: str = ""
+    collectives: Sequence[CollectiveMeasurement] = ()
+    communications: Sequence[Communication] = ()
     schema: Literal["diag.benchmark/1"] = field(default="diag.benchmark/1")
 
     @property
@@ -101,7 +109,15 @@ class Benchmark:
             all(LEAST <= figure <= MOST for figure in self._figures())
             and all(0 <= number <= MOST_COUNTED for number in self._counts() if number is not None)
             and all(0 <= error <= MOST for error in self._errors() if error is not None)
+            and all(1 <= n <= MOST_RANKS for n in self._ranks())
         )
+
+    def _ranks(self) -> Iterator[int]:
+        for call in self.collectives:
+            yield from (call.n_ranks, call.n_hosts)
+        for said in self.communications:
+            yield said.n_ranks
+            yield from (each.n_ranks for each in said.signatures)
 
     def _figures(self) -> Iterator[float]:
         for each in self.ceilings:
@@ -110,12 +126,17 @@ class Benchmark:
         for one in self.measurements:
             yield from (one.median_ns, one.p5_ns, one.p95_ns)
             yield from (ns for ns in (one.end_to_end_ns, one.baseline_ns) if ns is not None)
+        for call in self.collectives:
+            yield from (call.median_ns, call.p5_ns, call.p95_ns)
 
     def _errors(self) -> Iterator[float | None]:
+        """And what else may be 0 and need not be whole."""
         for each in self.ceilings:
             yield each.ceiling.error_share
         for one in self.measurements:
             yield from (one.max_abs_error, one.max_rel_error, one.tolerance)
+        for said in self.communications:
+            yield from (figure for each in said.signatures for figure in (each.size_bytes, each.calls))
 
     def _counts(self) -> Iterator[int | None]:
         yield self.machine.n_units
@@ -124,3 +145,14 @@ class Benchmark:
             yield from (each.repeats, each.working_set_bytes, each.ceiling.sm_count)
         for one in self.measurements:
             yield from (one.repeats, one.flops, one.n_bytes)
+        for call in self.collectives:
+            yield from (call.repeats, call.size_bytes, call.n_wrong)
+        for said in self.communications:
+            yield said.n_ranks_otherwise
+            yield from (number for each in said.counted for number in (each.size_bytes, each.calls))
+
+
+def encoded(benchmark: Benchmark) -> bytes:
+    """The bytes of a file, its schema first."""
+    body = {"schema": SCHEMA} | msgspec.to_builtins(benchmark)
+    return msgspec.json.format(msgspec.json.encode(body), indent=1) + b"\n"

@@ -394,7 +394,10 @@ CREATE TABLE comm_measurement (            -- a collective that a benchmark time
     is_in_place   INTEGER NOT NULL,
     time_ns       REAL NOT NULL,           -- of one operation
     repeats       INTEGER,
-    n_wrong       INTEGER                  -- elements with a wrong result; NULL: not checked
+    n_wrong       INTEGER,                 -- elements with a wrong result; NULL: not checked
+    p5_ns         REAL,                    -- percentiles of single operations, where each was timed
+    p95_ns        REAL,
+    conditions    TEXT                     -- for people; also where a backend does something else in its place
 ) STRICT;
 
 CREATE TABLE link (                        -- how two devices of a host reach each other, as nvidia-smi topo -m says it

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from diag.ingest.benchmark import encoded
-from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement
+from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement, encoded
 from diag.model.ceilings import Arithmetic, Ceiling, Level
 
 CPU = Machine("cpu", "Some CPU", 8, host="here")

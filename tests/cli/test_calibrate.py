@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from diag.ingest.benchmark import encoded, load
-from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling
+from diag.ingest.benchmark import load
+from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, encoded
 from diag.model.ceilings import Ceiling
 from tests.builders.benchmark import BenchmarkFile, streaming
 from tests.builders.ncu_report import NcuReport

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from diag.errors import InputError
-from diag.ingest.benchmark import encoded
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.launches.benchmarks import load_benchmarks
-from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement
+from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement, encoded
 from diag.model.ceilings import Arithmetic, Ceiling
 from diag.store.case import Case
 
