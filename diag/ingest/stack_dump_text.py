@@ -27,7 +27,7 @@ _C_STACK = "Current thread's C stack trace (most recent call first):"
 _HEADER = re.compile(r"Timeout \(\d|Fatal Python error: ")
 _PY_SPY_FRAME = re.compile(r"    (?P<function>\S.*) \((?P<file>.+?)(?::(?P<line>\d{1,9}))?\)")
 _FAULTHANDLER_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d{1,9}|\?\?\?) in (?P<function>.*)')
-_C_FRAME = re.compile(r'  Binary file "(?P<file>.*)", at (?P<function>[^+\[]*)')
+_C_FRAME = re.compile(r'  Binary file "(?P<file>[^"]*)"(?:, at )?(?P<function>[^+\[]*)')
 """Since Python 3.14."""
 MAIN = "MainThread"
 
