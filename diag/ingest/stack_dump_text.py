@@ -114,7 +114,9 @@ class _Speaker:
             self._c_frames = []
         elif match := _PY_SPY.fullmatch(line):
             thread = self._begin(_number(match["tid"]), match["name"], is_current=bool(match["gil"]))
-            thread.is_running, thread.holds_gil = match["status"] == "active", bool(match["gil"])
+            thread.is_running = match["status"] == "active"
+            # Of a thread that sleeps py-spy prints nothing, be it with the GIL.
+            thread.holds_gil = bool(match["gil"]) if thread.is_running else None
             thread.is_main = match["name"] == MAIN
             return thread
         elif match := _FAULTHANDLER.fullmatch(line):

@@ -69,7 +69,7 @@ def test_py_spy_without_its_local_variables() -> None:
         ("inner", "train.py", 3),
         ("<module>", "train.py", 11),
     ]
-    assert (worker.name, worker.is_running, worker.holds_gil, worker.is_main) == ("Worker (1)", False, False, False)
+    assert (worker.name, worker.is_running, worker.holds_gil, worker.is_main) == ("Worker (1)", False, None, False)
     assert [f.function for f in worker.frames] == ["clock_nanosleep", "0x7f0c8bf278ec", "Thread.run"]
     assert worker.frames[0].line is None
 
