@@ -73,15 +73,15 @@ def trigger(recorder: Recorder) -> str | None:
     try:
         owner = os.stat(f"/proc/{recorder.pid}").st_uid
         if not _is_pipe_of(os.lstat(pipe), owner):
-            return f"what stands in the place of the pipe is none, or belongs to another user"
+            return "what stands in the place of the pipe is none, or belongs to another user"
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return f"the pipe is not there: the group is not set up yet, or is not NCCL's"
+        return "the pipe is not there: the group is not set up yet, or is not NCCL's"
     except OSError as error:  # ENXIO: nobody reads it
         return f"the pipe cannot be written: {error.strerror}"
     try:
         if not _is_pipe_of(os.fstat(descriptor), owner):
-            return f"the pipe was replaced meanwhile"
+            return "the pipe was replaced meanwhile"
         os.write(descriptor, b"1")
     except OSError as error:
         return f"the pipe cannot be written: {error.strerror}"
