@@ -15,9 +15,10 @@ import typer
 from diag.cli.opening import opened
 from diag.cli.options import NoCache, ThresholdsFile
 from diag.cli.terminal import StatusLine, color, note, width, write
-from diag.errors import NothingToTell, StorageError, UsageError
+from diag.errors import InputError, NothingToTell, StorageError, UsageError
 
 if TYPE_CHECKING:
+    from diag.collect.hang_capture import Looked
     from diag.ingest.importer import ImportOptions
     from diag.render.hang_view import HangView
     from diag.rules.analysis import AnalysisOptions
@@ -79,8 +80,10 @@ def hang(
         why_not: Sequence[str] = ()
         if pids:
             folder = evidence or Path(until_written.enter_context(tempfile.TemporaryDirectory(prefix="diag-hang-")))
-            files, why_not = _look(pids, folder, wait, status)
-            paths = [*paths, *files]
+            looked = _look(pids, folder, wait, status)
+            if looked.is_blank and not paths:
+                raise InputError(" ".join(looked.why_not))
+            paths, why_not = [*paths, *looked.files], looked.why_not
         imports = ImportOptions(
             keep=output, finish=lambda kept: keep_only(kept, options), use_cache=not no_cache, note=note
         )
@@ -101,15 +104,14 @@ def told_apart(inputs: Sequence[str]) -> tuple[list[int], list[Path]]:
     return pids, [Path(each) for each in inputs if not _PID.fullmatch(each) or Path(each).exists()]
 
 
-def _look(pids: Sequence[int], folder: Path, wait_s: float, status: StatusLine) -> tuple[Sequence[Path], Sequence[str]]:
+def _look(pids: Sequence[int], folder: Path, wait_s: float, status: StatusLine) -> Looked:
     from diag.collect.hang_capture import look
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        looked = look(pids, folder, status, wait_s=wait_s)
+        return look(pids, folder, status, wait_s=wait_s)
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror}. Choose another --evidence.") from error
-    return looked.files, looked.why_not
 
 
 def _view(

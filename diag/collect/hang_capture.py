@@ -38,10 +38,11 @@ Said = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Looked:
-    """`why_not`: what could not be learnt, in sentences."""
+    """`why_not`: what could not be learnt, in sentences. `is_blank`: not of any process there is a stack or a dump."""
 
     files: Sequence[Path]
     why_not: Sequence[str]
+    is_blank: bool
 
 
 def ranks_below(pid: int) -> Sequence[ProcessReading]:
@@ -88,7 +89,8 @@ def look(
     files += [_copy(path, folder) for path in kept]
     untold = [each.untold for dumps in rounds for each in dumps if each.untold]
     late = [recorder for recorder in asked if not any(path in kept for path in recorder.dumps)]
-    return Looked(files, [*dict.fromkeys((*untold, *without)), *_refusals(refused), *_lateness(late)])
+    why_not = [*dict.fromkeys((*untold, *without)), *_refusals(refused), *_lateness(late)]
+    return Looked(files, why_not, is_blank=not kept and len(untold) == len(processes) * len(rounds))
 
 
 def _recorders(processes: Sequence[ProcessReading]) -> tuple[list[Recorder], list[str]]:

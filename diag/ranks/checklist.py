@@ -95,12 +95,14 @@ def _rendezvous(evidence: _Evidence) -> Check:
         return Check(question, "no", f"Ranks were started with different world sizes: {', '.join(map(str, sizes))}.")
     if evidence.faults(Cause.INIT):
         return Check(question, "no", "The dumps show an initialisation that disagrees; see the faults.")
-    told = {beat.rank: beat.pid for beat in evidence.job.heartbeats if beat.ended is None}
     alive = [beat for beat in evidence.job.heartbeats if beat.ended is None]
     if twice := [rank for rank, n in Counter(beat.rank for beat in alive).items() if n > 1]:
         return Check(question, "no", f"Several living processes are {ranks(twice)}.")
     how = "On every node: tr '\\0' '\\n' < /proc/PID/environ | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_)'"
-    known = {*told, *(source.rank for source in evidence.job.sources if source.rank is not None)}
+    known = {
+        *(beat.rank for beat in alive),
+        *(source.rank for source in evidence.job.sources if source.rank is not None),
+    }
     size = evidence.world_size
     if size is None:
         return Check(question, "not known", "Nothing says how many ranks the job has.", how)
@@ -191,8 +193,8 @@ _ENDS = (
 
 def _connections(evidence: _Evidence) -> Check:
     question = "Does NCCL_DEBUG=INFO show the topology and the connections?"
-    told = evidence.of_kind("nccl.transport", "nccl.ring", "nccl.connected", "nccl.graph", "nccl.path")
-    if not told:
+    case = evidence.job.case
+    if not case.value(_N_CONNECTIONS):
         how = (
             "Start with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV, or, of a running job: nccl ras (ncclras)."
         )
@@ -201,8 +203,7 @@ def _connections(evidence: _Evidence) -> Check:
     first = (
         f" The first of {count(len(warnings), 'warning')}: {warnings[0].text}" if warnings else " It warns of nothing."
     )
-    transports = Counter(str(event.fields.get("via", ""))[:40] for event in evidence.of_kind("nccl.transport"))
-    most = ", ".join(f"{via} ({n})" for via, n in transports.most_common(3))
+    most = ", ".join(f"{row['via']} ({row['n']})" for row in case.rows(_TRANSPORTS))
     return Check(question, "yes", f"{f'Connections: {most}.' if most else 'It shows its rings.'}{first}")
 
 
@@ -244,6 +245,23 @@ def _events(job: Job) -> list[_LogEvent]:
 _EVENTS = """
 SELECT host, pid, rank, device, kind, communicator, fields, text
   FROM log_event
- WHERE kind GLOB 'nccl.*' OR kind GLOB 'slurm.*' OR kind GLOB 'launcher.*'
+ WHERE (kind GLOB 'nccl.*' OR kind GLOB 'slurm.*' OR kind GLOB 'launcher.*')
+   AND kind NOT IN ('nccl.transport', 'nccl.ring', 'nccl.path', 'nccl.calls', 'nccl.choice')
  ORDER BY id
+"""
+"""But for those that come by the hundred thousand."""
+
+_N_CONNECTIONS = """
+SELECT count(*)
+  FROM log_event
+ WHERE kind IN ('nccl.transport', 'nccl.ring', 'nccl.connected', 'nccl.graph', 'nccl.path')
+"""
+
+_TRANSPORTS = """
+SELECT substr(fields ->> 'via', 1, 40) AS via, count(*) AS n
+  FROM log_event
+ WHERE kind = 'nccl.transport'
+ GROUP BY via
+ ORDER BY n DESC, via
+ LIMIT 3
 """
