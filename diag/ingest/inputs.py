@@ -100,6 +100,7 @@ _NAMES = {
     "ncu-csv": "Nsight Compute CSV file",
     "ncu-text": "Nsight Compute page",
     "benchmark": "benchmark",
+    "flight-recorder": "flight-recorder dump",
 }
 
 

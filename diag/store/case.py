@@ -27,7 +27,7 @@ SCHEMA_VERSION = 7
 
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
-    "recorder_entry", "thread_stack", "heartbeat", "log_event",
+    "process_group", "recorder_entry", "thread_stack", "heartbeat", "log_event",
 )  # fmt: skip
 """Capabilities of sources that are no trace."""
 
