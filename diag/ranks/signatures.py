@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 FAMILIES = (
     ("barrier", "barrier"),
@@ -27,13 +30,19 @@ FAMILIES = (
     ("gather", "gather"),
     ("scatter", "scatter"),
 )
-"""Part of a name → the operation that it is; the first that is found holds. Variants of one operation fit each other."""
+"""Part of a name → the operation that it is; the first that is found holds. Variants of one operation are alike."""
 
 COMPLETES_ONLY_TOGETHER = frozenset({"barrier", "all_reduce", "all_gather", "reduce_scatter"})
 """No rank completes one of these before every rank has entered it. The root of a broadcast may, and so may whoever
 gives nothing to a reduce."""
 
-COUNTED = {"all_reduce": "input", "broadcast": "input", "reduce": "input", "reduce_scatter": "input", "all_gather": "output"}
+COUNTED = {
+    "all_reduce": "input",
+    "broadcast": "input",
+    "reduce": "input",
+    "reduce_scatter": "input",
+    "all_gather": "output",
+}
 """Whose number of elements must be equal on all ranks. That of the parts of an all_gather or reduce_scatter may differ,
 as may all of an all-to-all, a gather and a scatter."""
 
@@ -109,6 +118,30 @@ class Signature:
         '[[4, 2]] Float'
         """
         return " ".join(filter(None, (self.input_sizes, ", ".join(sorted(self.dtypes)))))
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """All signatures of a job. Codes are equal where two calls fit each other; -1 fits any."""
+
+    by_id: Mapping[int, Signature]
+
+    @cached_property
+    def families(self) -> NDArray[np.int64]:
+        """By id."""
+        return self._codes({number: each.family for number, each in self.by_id.items()})
+
+    @cached_property
+    def tensors(self) -> NDArray[np.int64]:
+        return self._codes({number: each.must_agree for number, each in self.by_id.items()})
+
+    def _codes(self, values: Mapping[int, Hashable]) -> NDArray[np.int64]:
+        codes = np.full(max(self.by_id, default=0) + 1, -1, dtype=np.int64)
+        known: dict[Hashable, int] = {}
+        for number, value in values.items():
+            if value is not None:
+                codes[number] = known.setdefault(value, len(known))
+        return codes
 
 
 def _listed(text: str) -> list[object]:
