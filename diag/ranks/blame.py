@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from diag.ranks.communicators import Communicator, Communicators, communicators_of
 from diag.ranks.differing import Disagreement, disagreements
 from diag.ranks.dumps import Dumps
-from diag.ranks.hang import Undecided
+from diag.ranks.hang import Need, Undecided
 from diag.ranks.wait_graph import CallNode, WaitGraph, sinks, wait_graph
 
 
@@ -82,9 +82,12 @@ def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
     for component in sinks(graph.plain):
         ranks = {rank for rank in component if rank in facts.dumps}
         if ranks - ended:
-            missing.extend(_missing(graph, ranks))
-            if not missing or not ranks & {each.rank for each in missing}:
-                cycles.extend(_cycles(graph, ranks))
+            in_order = list(_cycles(graph, ranks, "behind other work"))
+            absentees = [] if in_order else list(_missing(graph, ranks))
+            in_turn = [] if in_order or absentees else list(_cycles(graph, ranks, "not called"))
+            cycles.extend([*in_order, *in_turn])
+            missing.extend(absentees)
+            if not (in_order or absentees or in_turn):
                 unfinished.extend(_half_known(graph, ranks))
         elif component and max(component) < 0:
             node = graph.node_of(max(component))
@@ -123,32 +126,25 @@ def _awaited(graph: WaitGraph, ranks: Collection[int]) -> dict[int, list[CallNod
 
 
 def _missing(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Missing]:
-    """Those of a sink that others wait for, and that themselves wait for nobody to call something."""
+    """Those of a sink that others wait for, and that wait for nobody to call something, as far as is known."""
     for rank, calls in sorted(_awaited(graph, ranks).items()):
-        if rank not in graph.ended and not any(need == "not called" for _, _, need in graph.edges(rank)):
+        if rank not in graph.ended and all(need == "behind other work" for _, _, need in graph.edges(rank)):
             yield Missing(rank, calls)
 
 
-def _cycles(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Cycle]:
-    """Ranks that wait for each other: to call something, or else on their devices only."""
-    strong = {
-        rank: [other for other, _, need in graph.edges(rank) if need == "not called" and other in ranks]
-        for rank in ranks
-    }
-    is_order = not any(strong.values())
-    if is_order:
-        strong = {rank: [other for other, _, _ in graph.edges(rank) if other in ranks] for rank in ranks}
-    for component in sinks(strong):
+def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cycle]:
+    """Ranks that wait for each other: with their devices, which alone is a deadlock, or for their hosts' calls."""
+    waits = {rank: [other for other, _, why in graph.edges(rank) if why == need and other in ranks] for rank in ranks}
+    for component in sinks(waits):
         if len(component) > 1:
-            calls = [node for node in graph.nodes if any(rank in component for rank in node.rows)]
-            between = [node for node in calls if any(rank in component for rank in node.needs)]
-            at_fault = {rank for node in between for rank in _fewer(node, component, is_order)}
-            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), between, is_order)
+            calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
+            at_fault = {rank for node in calls for rank in _fewer(node, component, need)}
+            is_order = need == "behind other work"
+            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), calls, is_order)
 
 
-def _fewer(node: CallNode, ranks: Collection[int], is_order: bool) -> Collection[int]:
+def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
     """Of those that are in a call first and those that are not, the fewer ones; all where they are as many."""
-    need = "behind other work" if is_order else "not called"
     without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
     if not without or not first:
@@ -157,10 +153,10 @@ def _fewer(node: CallNode, ranks: Collection[int], is_order: bool) -> Collection
 
 
 def _half_known(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
-    """A rank that nothing holds up but that may owe somebody the other half of a small message."""
+    """Ranks that would be held up by nobody if it were known what they have called."""
     for node in graph.nodes:
         if any(need == "not known" and rank in ranks for rank, need in node.needs.items()):
-            yield Unfinished(node, tuple(sorted(node.members)), is_half_known=True)
+            yield Unfinished(node, tuple(sorted({*ranks, *node.rows})), is_half_known=True)
 
 
 # ---- what an absent dump would decide ------------------------------------------------------------------------------

@@ -95,6 +95,9 @@ def _in_group(dump: RankDump, group: Membership, rows: NDArray[np.int64]) -> Gro
     by_status = None if has_p2p else group.last_enqueued
     enqueued = max(int(seen), -1 if by_status is None else by_status)
     collectives, open_collectives = rows[~is_p2p], rows[is_open & ~is_p2p]
+    oldest = int(open_collectives[0]) if len(open_collectives) else None
+    if completed is None and oldest is not None:  # on one communicator they complete in order
+        completed = int(entries.sequence[oldest]) - 1
     in_order = np.argsort(entries.sequence[collectives], kind="stable")
     open_p2p = rows[is_open & is_p2p]
     return GroupStanding(
@@ -102,9 +105,9 @@ def _in_group(dump: RankDump, group: Membership, rows: NDArray[np.int64]) -> Gro
         outstanding=int(is_open.sum()),
         has_p2p=has_p2p,
         enqueued=enqueued if by_status is not None or len(rows) else None,
-        is_exact=not has_p2p or bool(done.any()),
+        is_exact=not has_p2p or oldest is not None or bool(done.any()),
         completed=completed,
-        oldest=int(open_collectives[0]) if len(open_collectives) else None,
+        oldest=oldest,
         together=next((int(row) for row in open_collectives if dump.signature(row).completes_only_together), None),
         p2p=_by_side(dump, open_p2p),
         p2p_calls=_all_calls(dump, rows[is_p2p], int(entries.p2p_sequence[rows].max(initial=0))),
