@@ -68,7 +68,7 @@ class Call:
         return f"{self.op} {self.sequence} of {self.group}"
 
 
-Need = Literal["not called", "behind other work", "no dump", "differs", "running"]
+Need = Literal["not called", "behind other work", "not known"]
 """Why a rank waits for another one: that one has not called the operation; it has, behind work that is not finished;
 no dump says; it called another one; or both are in it."""
 
