@@ -143,20 +143,26 @@ def chains(hang: HangAnalysis) -> list[str]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for row in hang.ranks:
         if row.chain:
-            alike.setdefault(tuple(map(_link, row.chain)), []).append(row.rank)
+            alike.setdefault(tuple(_steps(row.chain)), []).append(row.rank)
     longest_first = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
-    return [f"{sentence(ranks(who))} {', which '.join(links)}" for links, who in longest_first]
+    return [
+        f"{sentence(ranks(who))} {'waits' if len(who) == 1 else 'wait'}{'; '.join(steps)}."
+        for steps, who in longest_first
+    ]
 
 
-def _link(wait: Wait) -> str:
-    reasons = {
-        "not called": f"rank {wait.on} has not called it",
-        "behind other work": f"rank {wait.on} has it behind other work",
-        "no dump": f"nothing is known of rank {wait.on}",
-        "differs": f"rank {wait.on} called something else",
-        "running": f"rank {wait.on} is in it, too",
-    }
-    return f"waits in {wait.call}: {reasons[wait.need]}"
+def _steps(chain: Sequence[Wait]) -> Iterator[str]:
+    """The first without its rank, as others may stand in the same place."""
+    for at, wait in enumerate(chain):
+        reasons = {
+            "not called": f"rank {wait.on} has not called it",
+            "behind other work": f"rank {wait.on} has it behind other work",
+            "no dump": f"nothing is known of rank {wait.on}",
+            "differs": f"rank {wait.on} called something else",
+            "running": f"rank {wait.on} is in it, too",
+        }
+        who = f"rank {wait.rank} waits" if at else ""
+        yield f"{who} in {wait.call}: {reasons[wait.need]}"
 
 
 def suspect(each: Suspect) -> str:
