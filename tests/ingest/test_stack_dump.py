@@ -88,10 +88,10 @@ def test_faulthandler_of_newer_pythons_with_the_c_stack_of_the_current_thread() 
 
 
 def test_names_with_parentheses() -> None:
-    lines = ['Thread 1 (idle): "x"', "    (anonymous namespace)::f (lib (1).so:7)", "    g (a:b.py)"]
+    lines = ['Thread 1 (idle): "x"', "    (anonymous namespace)::f (lib.so:7)", "    g (a:b.py)"]
     (thread,) = threads_of(lines)
     assert [(f.function, f.file, f.line) for f in thread.frames] == [
-        ("(anonymous namespace)::f (lib", "1).so", 7),
+        ("(anonymous namespace)::f", "lib.so", 7),
         ("g", "a:b.py", None),
     ]
 
