@@ -33,7 +33,7 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    ranks: tuple[int, ...]  # those at fault: the fewer ones where most ranks agree
+    ranks: tuple[int, ...]  # those at fault: the fewer ones where most agree, else all
     members: tuple[int, ...]
     calls: Sequence[CallNode]
     is_order: bool  # all have called everything, in different orders
@@ -138,18 +138,20 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cy
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            at_fault = {rank for node in calls for rank in _fewer(node, component, need)}
-            is_order = need == "behind other work"
-            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), calls, is_order)
+            fewer = {rank for node in calls for rank in _fewer(node, component, need)}
+            yield Cycle(
+                ranks=tuple(sorted(fewer or component)),
+                members=tuple(sorted(component)),
+                calls=calls,
+                is_order=need == "behind other work",
+            )
 
 
 def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
-    """Of those that are in a call first and those that are not, the fewer ones; all where they are as many."""
+    """Of those that are in a call first and those that are not, the fewer ones; none where they are as many."""
     without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
-    if not without or not first:
-        return ()
-    return without | first if len(without) == len(first) else min(without, first, key=len)
+    return () if len(without) == len(first) or not without or not first else min(without, first, key=len)
 
 
 def _half_known(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:

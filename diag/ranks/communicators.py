@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from diag.ranks.dumps import Dumps, RankDump
 from diag.ranks.hang import GroupLabel
-from diag.ranks.signatures import EAGER_BYTES, Signature
+from diag.ranks.signatures import Signature
 from diag.ranks.standing import GroupStanding, Identity, Standing
 
 DEFAULT_GROUP = "default_pg"
@@ -60,8 +60,9 @@ class Communicators:
     def has_matched(self, rank: int, row: int, peer: int, group: Communicator, *, is_send: bool) -> bool | None:
         """Whether the peer called the other half of a rank's oldest outstanding send to it, or receive from it.
 
-        Calls between two ranks match in the order in which they were made. Where a recorder has forgotten some, those
-        that are outstanding on both sides match: neither half of a large message completes without the other.
+        Calls between two ranks match in the order in which they were made, so they are counted. Where a recorder has
+        forgotten some, those that are outstanding on both sides match; one that has none outstanding on the other side
+        may also have been answered, and its end not been seen.
         """
         dump = self.dumps.get(peer)
         if dump is None:
@@ -75,7 +76,19 @@ class Communicators:
             return answers.get((rank, not is_send), 0) > calls.get((peer, is_send), 0) - outstanding
         if there.p2p.get((rank, not is_send)):
             return True
-        return False if self.signature(rank, row).n_bytes > EAGER_BYTES else None
+        return False if self._has_called_fewer(group, rank, peer) else None
+
+    def _has_called_fewer(self, group: Communicator, rank: int, peer: int) -> bool:
+        """Of a group of two, whether the peer made fewer sends and receives than the oldest outstanding one's number.
+
+        Its status counts them if it counts more than there were collectives.
+        """
+        here, there = group.of[rank], group.of[peer]
+        if len(group.members) != 2 or there.outstanding or there.status is None or here.enqueued is None:
+            return False
+        oldest = min(rows[0] for rows in here.p2p.values())
+        number = int(self.dumps[rank].entries.p2p_sequence[oldest])
+        return here.enqueued < there.status < number
 
 
 def communicators_of(dumps: Dumps) -> Communicators:
@@ -93,7 +106,15 @@ def communicators_of(dumps: Dumps) -> Communicators:
     for one in found.values():
         if not one.members:
             one.members = sorted(_members(one, dumps))
+        one.has_p2p |= _counts_something_else(one)
     return Communicators(dumps.by_rank, standings, found)
+
+
+def _counts_something_else(group: Communicator) -> bool:
+    """Whether a status counts sends and receives although no entry shows any: none completes what others never called."""
+    called = [one.enqueued for one in group.of.values() if len(one.rows) and one.enqueued is not None]
+    completed = [one.completed for one in group.of.values() if not len(one.rows) and one.completed is not None]
+    return bool(called and completed) and max(completed) > min(called)
 
 
 def _members(group: Communicator, dumps: Dumps) -> Iterable[int]:

@@ -36,6 +36,7 @@ class GroupStanding:
     enqueued: int | None  # number of the last collective; None: not known
     is_exact: bool  # whether it can be no higher
     completed: int | None  # number of the last collective that is known to be completed
+    status: int | None  # number of the last call, of whichever kind it was
     oldest: int | None  # row of the oldest collective that is not completed
     together: int | None  # the same of those that no rank completes before all have entered them
     p2p: Mapping[Side, Sequence[int]]  # rows of sends and receives that are not completed, oldest first
@@ -107,6 +108,7 @@ def _in_group(dump: RankDump, group: Membership, rows: NDArray[np.int64]) -> Gro
         enqueued=enqueued if by_status is not None or len(rows) else None,
         is_exact=not has_p2p or oldest is not None or bool(done.any()),
         completed=completed,
+        status=group.last_enqueued,
         oldest=oldest,
         together=next((int(row) for row in open_collectives if dump.signature(row).completes_only_together), None),
         p2p=_by_side(dump, open_p2p),
