@@ -89,7 +89,7 @@ def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
             cycles.extend([*in_order, *in_turn])
             missing.extend(absentees)
             if not (in_order or absentees or in_turn):
-                unfinished.append(_entangled(graph, ranks))
+                unfinished.extend(_entangled(graph, ranks))
         elif component and max(component) < 0:
             node = graph.node_of(max(component))
             if (node.call.key, node.call.sequence) not in differing:
@@ -165,7 +165,8 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cy
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            fewer = {rank for node in calls for rank in _fewer(node, component, need)}
+            sides = [_sides(node, component, need) for node in calls]
+            fewer = {rank for few, many in sides for rank in few} - {rank for few, many in sides for rank in many}
             yield Cycle(
                 ranks=tuple(sorted(fewer or component)),
                 members=tuple(sorted(component)),
@@ -174,20 +175,24 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cy
             )
 
 
-def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
-    """Of those that are in a call first and those that are not, the fewer ones; none where they are as many."""
+def _sides(node: CallNode, ranks: Collection[int], need: Need) -> tuple[Collection[int], Collection[int]]:
+    """Of those that are in a call first and those that are not: the fewer ones, the others; neither of equals."""
     without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
-    return () if len(without) == len(first) or not without or not first else min(without, first, key=len)
+    few, many = sorted((without, first), key=len)
+    return ((), ()) if not few or len(few) == len(many) else (few, many)
 
 
-def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Unfinished:
+def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
     """Ranks that hold each other up, and not all of whose calls are known: any of them may have begun it."""
-    awaited = _awaited(graph, ranks)
-    nodes = [node for node in graph.nodes if node.rows.keys() & ranks or node.needs.keys() & ranks]
-    first = next((node for calls in awaited.values() for node in calls), nodes[0])
-    callers = {rank for node in nodes for rank, need in node.needs.items() if need == "not known" and rank in ranks}
-    return Unfinished(first, tuple(sorted({*ranks, *callers})), is_half_known=True)
+    nodes = [
+        node
+        for node in graph.nodes
+        if any(need != "behind other work" and rank in ranks for rank, need in node.needs.items())
+    ]
+    if nodes:
+        callers = {rank for node in nodes for rank in node.rows}
+        yield Unfinished(nodes[0], tuple(sorted({*ranks, *callers})), is_half_known=True)
 
 
 # ---- what an absent dump would decide ------------------------------------------------------------------------------
