@@ -137,11 +137,8 @@ def _first_cycles(graph: WaitGraph, ranks: Collection[int]) -> list[Cycle]:
             return found
     if any(need == "not known" and other in ranks for rank in ranks for other, _, need in graph.edges(rank)):
         return []
-    return [
-        each
-        for each in _cycles(graph, ranks, BEHIND | NOT_CALLED)
-        if len(each.ranks) < len(each.members) or len(each.members) == 2
-    ]
+    # Among more than two, one that is late and one that is behind look alike: there is no vote.
+    return [each for each in _cycles(graph, ranks, BEHIND | NOT_CALLED) if len(each.members) == 2]
 
 
 BEHIND = frozenset[Need]({"behind other work"})
