@@ -12,14 +12,14 @@ from diag.ingest.recorder.magic import is_pickle
 
 
 def decode(data: bytes) -> Dump:
-    """Raises InputError with what is wrong about it, as the end of a sentence."""
+    """Raises InputError with what is wrong about it, as the end of a sentence, and MemoryError."""
     try:
         if is_pickle(data):
             raw = msgspec.convert(plain_pickle.load(data), layout.RawDump, strict=False)
         else:
             raw = msgspec.json.decode(data, type=layout.RawDump, strict=False)
         return _uniform(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise InputError(f"it is not as PyTorch writes it ({error})") from error
     except RecursionError as error:
         raise InputError("containers in it are nested too deeply") from error
@@ -28,7 +28,7 @@ def decode(data: bytes) -> Dump:
 def _uniform(raw: layout.RawDump) -> Dump:
     if raw.pg_config is None and raw.pg_status is None and raw.entries is None:
         raise InputError("it has neither entries nor process groups")
-    groups = groups_of(raw.pg_config or {}, raw.pg_status or {}, entries.described(raw.entries or ()))
+    groups = groups_of(raw, entries.described(raw.entries or ()))
     filled, signatures, stacks = (None, [], []) if raw.entries is None else entries.columns(raw.entries, groups)
     return Dump(
         version=raw.version,
@@ -38,7 +38,6 @@ def _uniform(raw: layout.RawDump) -> Dump:
         stacks=stacks,
         entries=filled,
         has_status=raw.pg_status is not None,
-        notes=[],
     )
 
 

@@ -33,13 +33,13 @@ class Columns(msgspec.Struct, frozen=True):
     sequence: list[int | None]
     p2p_sequence: list[int | None]
     op_sequence: list[int | None]
-    is_p2p: list[int | None]
+    is_p2p: list[bool | None]
     created_ns: list[int | None]
     started_ns: list[int | None]
     completed_ns: list[int | None]
     duration_ns: list[int | None]
     state: list[str | None]
-    is_retired: list[int | None]
+    is_retired: list[bool | None]
     timeout_ns: list[int | None]
     thread_name: list[str | None]
 
@@ -54,7 +54,7 @@ class Signature(msgspec.Struct, frozen=True):
     output_dtypes: str
 
 
-class Dump(msgspec.Struct, frozen=True):
+class Dump(msgspec.Struct, frozen=True, tag=True):
     version: str | None
     library: str | None
     """Communication library with its version, e.g. 'NCCL 2.27.3'."""
@@ -64,4 +64,14 @@ class Dump(msgspec.Struct, frozen=True):
     entries: Columns | None
     """None: the dump was made without them."""
     has_status: bool
-    notes: list[str]
+
+
+class Refusal(msgspec.Struct, frozen=True, tag=True):
+    """In place of a dump that cannot be read."""
+
+    because: str
+    """The end of a sentence."""
+
+
+Answer = Dump | Refusal
+"""Of a worker."""

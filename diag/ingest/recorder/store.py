@@ -14,6 +14,8 @@ from diag.store.case import Case
 
 KIND = "flight-recorder"
 
+CAPABILITIES = ("process_group", "process_group_status", "recorder_entry", "recorder_stack")
+
 
 class DumpStore:
     """Adds dumps to a case, inside the caller's transaction. Calls and stacks are kept once for all of them."""
@@ -29,36 +31,41 @@ class DumpStore:
 
     def add(self, file: InputFile, dump: Dump, of: Rank) -> int:
         """Returns the source's id."""
-        source_id = self._source(file, dump.version, dump.library, of)
+        source_id = self._source(file, of, tool_version=dump.library, schema_version=dump.version)
         first_group = self._add_groups(source_id, dump.groups)
         signatures = [self._signature(each) for each in dump.signatures]
         stacks = [self._stack(tuple(each)) for each in dump.stacks]
         if dump.entries is not None:
             self._add_entries(source_id, dump.entries, first_group, signatures, stacks)
+        n_with_status = sum(group.last_enqueued is not None for group in dump.groups)
         captured = {
             "process_group": len(dump.groups),
-            "process_group_status": sum(group.last_enqueued is not None for group in dump.groups)
-            if dump.has_status
-            else None,
+            "process_group_status": n_with_status if dump.has_status else None,
             "recorder_entry": None if dump.entries is None else len(dump.entries.group),
             "recorder_stack": len(stacks) or None,
         }
-        self._case.finish_source(source_id, captured, [*dump.notes, *([of.note] if of.note else [])])
+        self._case.finish_source(source_id, captured, [of.note] if of.note else [])
         return source_id
 
-    def _source(self, file: InputFile, version: str | None, library: str | None, of: Rank) -> int:
+    def add_unread(self, file: InputFile, because: str, of: Rank) -> int:
+        """A dump that is there, but of which nothing is known. Returns the source's id."""
+        source_id = self._source(file, of, is_cut=1)
+        note = f"The dump cannot be read: {because}. What it was to say is not known."
+        self._case.finish_source(source_id, dict.fromkeys(CAPABILITIES), [note])
+        return source_id
+
+    def _source(self, file: InputFile, of: Rank, **columns: object) -> int:
         return self._case.add_source(
             kind=KIND,
             path=str(file.path),
             sha256=file.sha256,
             size_bytes=file.size_bytes,
             tool="PyTorch",
-            tool_version=library,
-            schema_version=version,
             rank=of.rank,
             rank_origin=of.origin,
             world_size=of.world_size,
             time_resolution_ns=1,
+            **columns,
         )
 
     def _add_groups(self, source_id: int, groups: Sequence[Group]) -> int:
