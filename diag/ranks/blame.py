@@ -151,8 +151,10 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], needs: Collection[Need]) -
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            sides = [_sides(node, component, needs) for node in calls]
+            sides = [pair for node in calls if all(pair := _sides(node, component, needs))]
             fewer = {rank for few, many in sides for rank in few} - {rank for few, many in sides for rank in many}
+            if any(len(few) == len(many) for few, many in sides):
+                fewer = set()
             yield Cycle(
                 ranks=tuple(sorted(fewer or component)),
                 members=tuple(sorted(component)),
@@ -162,11 +164,11 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], needs: Collection[Need]) -
 
 
 def _sides(node: CallNode, ranks: Collection[int], needs: Collection[Need]) -> tuple[Collection[int], Collection[int]]:
-    """Of those that are in a call first and those that are not: the fewer ones, the others; neither of equals."""
+    """Of those that are in a call first and those that are not: the fewer ones, then the others."""
     without = {rank for rank, why in node.needs.items() if why in needs and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
     few, many = sorted((without, first), key=len)
-    return ((), ()) if not few or len(few) == len(many) else (few, many)
+    return few, many
 
 
 def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
