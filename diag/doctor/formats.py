@@ -37,7 +37,9 @@ def kineto() -> Check:
 
 def recorder_dumps() -> Check:
     name = "Dumps of PyTorch's flight recorder"
-    return Check(TOPIC, name, "ok", "built in, as pickles and JSON, versions 1.1 to 2.10; those of 2.9 and 2.10 were tried")
+    return Check(
+        TOPIC, name, "ok", "built in, as pickles and JSON, versions 1.1 to 2.10; those of 2.9 and 2.10 were tried"
+    )
 
 
 def cases() -> Check:

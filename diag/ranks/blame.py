@@ -33,7 +33,7 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    ranks: tuple[int, ...]  # those at fault: the fewer ones where most ranks agree
+    ranks: tuple[int, ...]  # those at fault: the fewer ones where most agree, else all
     members: tuple[int, ...]
     calls: Sequence[CallNode]
     is_order: bool  # all have called everything, in different orders
@@ -82,13 +82,12 @@ def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
     for component in sinks(graph.plain):
         ranks = {rank for rank in component if rank in facts.dumps}
         if ranks - ended:
-            in_order = list(_cycles(graph, ranks, "behind other work"))
-            absentees = [] if in_order else list(_missing(graph, ranks))
-            in_turn = [] if in_order or absentees else list(_cycles(graph, ranks, "not called"))
-            cycles.extend([*in_order, *in_turn])
-            missing.extend(absentees)
-            if not (in_order or absentees or in_turn):
-                unfinished.extend(_half_known(graph, ranks))
+            alone = list(_missing(graph, ranks)) if len(ranks) == 1 else []
+            in_turn = [] if alone else _first_cycles(graph, ranks)
+            missing.extend(alone)
+            cycles.extend(in_turn)
+            if not (alone or in_turn):
+                unfinished.extend(_entangled(graph, ranks))
         elif component and max(component) < 0:
             node = graph.node_of(max(component))
             if (node.call.key, node.call.sequence) not in differing:
@@ -126,37 +125,62 @@ def _awaited(graph: WaitGraph, ranks: Collection[int]) -> dict[int, list[CallNod
 
 
 def _missing(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Missing]:
-    """Those of a sink that others wait for, and that wait for nobody to call something, as far as is known."""
-    for rank, calls in sorted(_awaited(graph, ranks).items()):
-        if rank not in graph.ended and all(need == "behind other work" for _, _, need in graph.edges(rank)):
-            yield Missing(rank, calls)
+    """A sink of one rank that others wait for: nothing holds it up."""
+    for rank, calls in _awaited(graph, ranks).items():
+        yield Missing(rank, calls)
 
 
-def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cycle]:
-    """Ranks that wait for each other: with their devices, which alone is a deadlock, or for their hosts' calls."""
-    waits = {rank: [other for other, _, why in graph.edges(rank) if why == need and other in ranks] for rank in ranks}
+def _first_cycles(graph: WaitGraph, ranks: Collection[int]) -> list[Cycle]:
+    """Devices that wait for each other, which alone is a deadlock; else hosts; else, of two ranks, one of each."""
+    for needs in (BEHIND, NOT_CALLED):
+        if found := list(_cycles(graph, ranks, needs)):
+            return found
+    if any(need == "not known" and other in ranks for rank in ranks for other, _, need in graph.edges(rank)):
+        return []
+    # Among more than two, one that is late and one that is behind look alike: there is no vote.
+    return [each for each in _cycles(graph, ranks, BEHIND | NOT_CALLED) if len(each.members) == 2]
+
+
+BEHIND = frozenset[Need]({"behind other work"})
+NOT_CALLED = frozenset[Need]({"not called"})
+
+
+def _cycles(graph: WaitGraph, ranks: Collection[int], needs: Collection[Need]) -> Iterator[Cycle]:
+    """Ranks that wait for each other in one of these ways."""
+    waits = {rank: [other for other, _, why in graph.edges(rank) if why in needs and other in ranks] for rank in ranks}
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            at_fault = {rank for node in calls for rank in _fewer(node, component, need)}
-            is_order = need == "behind other work"
-            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), calls, is_order)
+            sides = [pair for node in calls if all(pair := _sides(node, component, needs))]
+            fewer = {rank for few, many in sides for rank in few} - {rank for few, many in sides for rank in many}
+            if any(len(few) == len(many) for few, many in sides):
+                fewer = set()
+            yield Cycle(
+                ranks=tuple(sorted(fewer or component)),
+                members=tuple(sorted(component)),
+                calls=calls,
+                is_order="behind other work" in needs,
+            )
 
 
-def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
-    """Of those that are in a call first and those that are not, the fewer ones; all where they are as many."""
-    without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
+def _sides(node: CallNode, ranks: Collection[int], needs: Collection[Need]) -> tuple[Collection[int], Collection[int]]:
+    """Of those that are in a call first and those that are not: the fewer ones, then the others."""
+    without = {rank for rank, why in node.needs.items() if why in needs and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
-    if not without or not first:
-        return ()
-    return without | first if len(without) == len(first) else min(without, first, key=len)
+    few, many = sorted((without, first), key=len)
+    return few, many
 
 
-def _half_known(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
-    """Ranks that would be held up by nobody if it were known what they have called."""
-    for node in graph.nodes:
-        if any(need == "not known" and rank in ranks for rank, need in node.needs.items()):
-            yield Unfinished(node, tuple(sorted({*ranks, *node.rows})), is_half_known=True)
+def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
+    """Ranks that hold each other up, and not all of whose calls are known: any of them may have begun it."""
+    nodes = [
+        node
+        for node in graph.nodes
+        if any(need != "behind other work" and rank in ranks for rank, need in node.needs.items())
+    ]
+    if nodes:
+        callers = {rank for node in nodes for rank in node.rows}
+        yield Unfinished(nodes[0], tuple(sorted({*ranks, *callers})), is_half_known=True)
 
 
 # ---- what an absent dump would decide ------------------------------------------------------------------------------
