@@ -39,6 +39,7 @@ class Job:
     def stacks(self) -> Sequence[RankThread]:
         return load_stacks(self.case, self.heartbeats)
 
+    @cached_property
     def dumps(self) -> Dumps:
         return load_dumps(self.case)
 
