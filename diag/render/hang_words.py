@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
-from diag.ranks.hang import HangAnalysis, MemberRow, Suspect, Undecided, Wait
+from diag.ranks.hang import Fault, HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
 from diag.ranks.heartbeats import RankBeat
 from diag.ranks.stack_clusters import StackCluster
 from diag.ranks.thread_stacks import RankThread
@@ -22,6 +22,8 @@ def headline(view: HangView) -> str:
     """Who is at fault, in one line."""
     if view.lead is not None:
         return view.lead.title
+    if view.hang is not None and view.hang.faults:
+        return fault(view.hang.faults[0])
     if view.stacks.is_telling:
         first = view.stacks.elsewhere[0]
         stands = "stands" if len(first.threads) == 1 else "stand"
@@ -138,17 +140,37 @@ def heartbeat(beat: RankBeat) -> str:
 # ---- what the recorders say ----------------------------------------------------------------------------------------
 
 
+def fault(each: Fault) -> str:
+    """A fault without its argument, which the finding of a rule has."""
+    who = sentence(ranks(each.ranks)) if each.ranks else f"One of {ranks(each.candidates)}"
+    about = f" ({each.call})" if each.call else ""
+    return f"{who}: {each.cause}{about}{f', and {ranks(each.waiting)} wait' if each.waiting else ''}"
+
+
 def chains(hang: HangAnalysis) -> list[str]:
-    """Who waits for whom, from the ranks that only wait to the ones at fault; equal ways once, with all their ranks."""
-    alike: dict[tuple[str, ...], list[int]] = {}
+    """For each rank that others wait for in the end: who they are, what those call that wait at once, and the longest
+    way there.
+    """
+    by_end: dict[int, list[RankRow]] = {}
     for row in hang.ranks:
         if row.chain:
-            alike.setdefault(tuple(_steps(row.chain)), []).append(row.rank)
-    longest_first = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
-    return [
-        f"{sentence(ranks(who))} {'waits' if len(who) == 1 else 'wait'}{'; '.join(steps)}."
-        for steps, who in longest_first
-    ]
+            by_end.setdefault(row.chain[-1].on, []).append(row)
+    most_first = sorted(by_end.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [line for end, rows in most_first for line in _to(end, rows)]
+
+
+def _to(end: int, rows: Sequence[RankRow]) -> Iterator[str]:
+    who, wait = sentence(ranks(row.rank for row in rows)), "waits" if len(rows) == 1 else "wait"
+    yield f"{who} {wait} for rank {end} in the end."
+    at_once: dict[str, list[int]] = {}
+    for row in rows:
+        if len(row.chain) == 1:
+            at_once.setdefault(next(_steps(row.chain)), []).append(row.rank)
+    for step, waiting in sorted(at_once.items(), key=lambda item: (-len(item[1]), item[1]))[:MOST_NAMED]:
+        yield f"At once: {ranks(waiting)}{step}."
+    longest = max(rows, key=lambda row: (len(row.chain), -row.rank))
+    if len(longest.chain) > 1:
+        yield f"The longest way: rank {longest.rank} waits{'; '.join(_steps(longest.chain))}."
 
 
 def _steps(chain: Sequence[Wait]) -> Iterator[str]:

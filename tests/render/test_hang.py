@@ -79,7 +79,10 @@ def test_the_answer_comes_first_then_how_it_knows(tmp_path: Path) -> None:
         "Seven questions",
         "Read",
     ]
-    waits = "Ranks 0–2 wait in _all_gather_base 7 of TENSOR_MODEL_PARALLEL_GROUP 41: rank 3 has not called it."
+    waits = (
+        "Ranks 0–2 wait for rank 3 in the end. At once: ranks 0–2 in _all_gather_base 7 of TENSOR_MODEL_PARALLEL_GROUP "
+        "41: rank 3 has not called it."
+    )
     assert waits in " ".join(text.split())
     assert "7: 0–2; 6: 3" in text
     assert "diag explain" in text
