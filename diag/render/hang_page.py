@@ -115,9 +115,9 @@ def _groups(view: HangView, top: int) -> Section:
     """Those whose members are not in the same place come first: there somebody is missing."""
     rows = sorted((row for row in view.hang.groups if row.open_call is not None) if view.hang else (), key=_is_even)
     shown = rows[: max(top, MOST_ROWS)]
-    header, keys = ["group", "does not end", "called: by"], ["enqueued"]
+    header, keys = ["group", "does not end", "last called, by rank"], ["enqueued"]
     if any(_differ(row, "completed") for row in shown):
-        header.append("completed: by")
+        header.append("last completed")
         keys.append("completed")
     cells = [
         [

@@ -16,6 +16,8 @@ from diag.render.live_stacks import LIBRARY
 
 LONGEST_FILE = 40
 MOST_NAMED = 4
+MOST_BEHIND = 2
+"""Of different counts in a group, so many are told besides the highest."""
 
 
 def headline(view: HangView) -> str:
@@ -176,20 +178,26 @@ def _to(end: int, rows: Sequence[RankRow]) -> Iterator[str]:
 def _steps(chain: Sequence[Wait]) -> Iterator[str]:
     """The first without its rank, as others may stand in the same place."""
     for at, wait in enumerate(chain):
-        reasons = {
-            "not called": f"rank {wait.on} has not called it",
-            "behind other work": f"rank {wait.on} has it behind other work",
-            "no dump": f"nothing is known of rank {wait.on}",
-            "differs": f"rank {wait.on} called something else",
-            "running": f"rank {wait.on} is in it, too",
-        }
         who = f"rank {wait.rank} waits" if at else ""
-        yield f"{who} in {wait.call}: {reasons[wait.need]}"
+        yield f"{who} in {wait.call}: {_reason(wait)}"
+
+
+def _reason(wait: Wait) -> str:
+    match wait.need:
+        case "not called":
+            return f"rank {wait.on} has not called it"
+        case "behind other work":
+            return f"rank {wait.on} has it behind other work"
+        case "not known":
+            return f"whether rank {wait.on} called it, no dump says"
 
 
 def suspect(each: Suspect) -> str:
     said = "".join(f"; {where.says}" for where in each.where)
-    return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it in {each.call}{said}."
+    if not each.awaited_by:
+        return f"Rank {each.rank} left no dump{said}."
+    call = f" in {each.call}" if each.call is not None else ""
+    return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
 def undecided(each: Undecided) -> str:
@@ -204,13 +212,21 @@ def _any_of(numbers: Sequence[int]) -> str:
 
 
 def members(rows: Sequence[MemberRow], key: str) -> str:
-    """The members of a group by how far they are: '41 (ranks 0–3), 40 (rank 9)'.
+    """The members of a group by how far they are, those that are behind first; the many are counted.
 
-    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, None, None, None)], "enqueued")
-    '41: 0, 1; ?: 9'
+    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, 40, 40, 0)], "enqueued")
+    '9: 40; 2 others: 41'
+    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, None, None, None)], "completed")
+    '9: ?; 2 others: 40'
     """
     by_value: dict[int | None, list[int]] = {}
     for row in rows:
         by_value.setdefault(getattr(row, key), []).append(row.rank)
-    ordered = sorted(by_value.items(), key=lambda item: (item[0] is None, -(item[0] or 0)))
-    return "; ".join(f"{'?' if value is None else value}: {numbers_only(who)}" for value, who in ordered)
+    ordered = sorted(by_value.items(), key=lambda item: (item[0] is not None, item[0] or 0))
+    *behind, (most, many) = [("?" if value is None else str(value), who) for value, who in ordered]
+    if not behind or len(many) == 1:
+        others = f"{numbers_only(many)}: {most}"
+    else:
+        others = f"{len(many)} others: {most}"
+    more = [f"{len(behind) - MOST_BEHIND} more counts"] if len(behind) > MOST_BEHIND else []
+    return "; ".join([*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, others])

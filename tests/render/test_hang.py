@@ -84,7 +84,7 @@ def test_the_answer_comes_first_then_how_it_knows(tmp_path: Path) -> None:
         "41: rank 3 has not called it."
     )
     assert waits in " ".join(text.split())
-    assert "7: 0–2; 6: 3" in text
+    assert "3: 6; 3 others: 7" in text
     assert "diag explain" in text
 
 
