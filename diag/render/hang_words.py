@@ -224,9 +224,8 @@ def members(rows: Sequence[MemberRow], key: str) -> str:
         by_value.setdefault(getattr(row, key), []).append(row.rank)
     ordered = sorted(by_value.items(), key=lambda item: (item[0] is not None, item[0] or 0))
     *behind, (most, many) = [("?" if value is None else str(value), who) for value, who in ordered]
-    if not behind or len(many) == 1:
-        others = f"{numbers_only(many)}: {most}"
-    else:
-        others = f"{len(many)} others: {most}"
+    who_leads = f"{len(many)} others" if behind and len(many) > 1 else numbers_only(many)
     more = [f"{len(behind) - MOST_BEHIND} more counts"] if len(behind) > MOST_BEHIND else []
-    return "; ".join([*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, others])
+    return "; ".join(
+        [*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, f"{who_leads}: {most}"]
+    )
