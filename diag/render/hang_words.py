@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
-from diag.ranks.hang import Fault, HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
+from diag.ranks.hang import HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
 from diag.ranks.heartbeats import RankBeat
 from diag.ranks.stack_clusters import StackCluster
 from diag.ranks.thread_stacks import RankThread
@@ -24,8 +24,6 @@ def headline(view: HangView) -> str:
     """Who is at fault, in one line."""
     if view.lead is not None:
         return view.lead.title
-    if view.hang is not None and view.hang.faults:
-        return fault(view.hang.faults[0])
     if view.stacks.is_telling:
         first = view.stacks.elsewhere[0]
         stands = "stands" if len(first.threads) == 1 else "stand"
@@ -140,13 +138,6 @@ def heartbeat(beat: RankBeat) -> str:
 
 
 # ---- what the recorders say ----------------------------------------------------------------------------------------
-
-
-def fault(each: Fault) -> str:
-    """A fault without its argument, which the finding of a rule has."""
-    who = sentence(ranks(each.ranks)) if each.ranks else f"One of {ranks(each.candidates)}"
-    about = f" ({each.call})" if each.call else ""
-    return f"{who}: {each.cause}{about}{f', and {ranks(each.waiting)} wait' if each.waiting else ''}"
 
 
 def chains(hang: HangAnalysis) -> list[str]:
