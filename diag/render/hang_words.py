@@ -27,7 +27,8 @@ def headline(view: HangView) -> str:
     if view.stacks.is_telling:
         first = view.stacks.elsewhere[0]
         stands = "stands" if len(first.threads) == 1 else "stand"
-        return f"{sentence(of_cluster(first))} {stands} {place(first)}; {_the_others(view)}"
+        gil = " and holds the GIL" if any(holder in first.threads for holder in view.stacks.holders) else ""
+        return f"{sentence(of_cluster(first))} {stands} {place(first)}{gil}; {_the_others(view)}"
     if holder := next(iter(view.stacks.holders), None):
         return f"{sentence(of_thread(holder))} holds the GIL in {function(holder.frames[:1])}"
     if view.silent:
