@@ -25,9 +25,10 @@ from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
 from diag.model.near import did_you_mean, near
 from diag.ranks.job import Job
-from diag.rules import engine, rooflines, thresholds
+from diag.rules import engine, hang_rows, rooflines, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
+from diag.rules.hang_words import RECORDERS
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
@@ -82,6 +83,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
     job = Job(case, traces, [summary for shard in shards for summary in shard.summaries])
+    has_recorders = job.has_any(RECORDERS)
     answers = [
         *(answer for part in parts for answer in part.answers),
         *_about_kernels(kernels, limits),
@@ -117,6 +119,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
         ranges=_ranges(parts),
+        ranks=hang_rows.rank_rows(job) if has_recorders else (),
+        groups=hang_rows.group_rows(job) if has_recorders else (),
         findings=findings,
         overlaps=_together(overlaps_of(findings), [shard.overlaps for shard in shards]),
         clear=clear,

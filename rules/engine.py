@@ -43,6 +43,7 @@ SUBJECTS = (
     "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
     "ranks_capture", "ranks_late", "ranks_balance", "comm_exposed", "comm_rate",
+    "hang", "hang_setup", "hang_coverage",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -12,6 +12,7 @@ from diag.model.ceilings import Origin
 from diag.model.roofline import Bound
 from diag.rules.ceiling_rows import CeilingRow
 from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
+from diag.rules.hang_rows import GroupOfRanksRow, RankOfJobRow
 from diag.rules.launch_report import LaunchRow
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.measurement_rows import MeasurementRow
@@ -272,6 +273,8 @@ class Report:
     live_processes: Sequence[LiveProcessRow] = ()
     timeline_ranks: Sequence[RankRow] = ()  # of a job of which several ranks have timelines here
     collectives: Sequence[CollectiveRow] = ()  # that they carried out together, most time first
+    ranks: Sequence[RankOfJobRow] = ()  # of a job whose flight recorders are at hand
+    groups: Sequence[GroupOfRanksRow] = ()
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -66,8 +66,8 @@ def verdict(
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
-    A warning about a device, or about the ranks of a job, comes before anything about the host alone, which matters
-    when a device feels it.
+    A job that stands still comes before whatever else is slow in it. A warning about a device, or about the ranks of a
+    job, comes before anything about the host alone, which matters when a device feels it.
     """
     candidates = _candidates(findings)
     top = _most_specific(candidates, explained) if candidates else None
@@ -124,7 +124,13 @@ def _what_is_unseen(top: Finding) -> str:
         return _PROBES_ALONE
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
+    if _is_about_hang(top):
+        return ""
     return _ALONE if top.subject.launch is not None else _HOST_ONLY
+
+
+def _is_about_hang(finding: Finding) -> bool:
+    return finding.rule.startswith("hang.") and finding.severity == "critical"
 
 
 _PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."
@@ -136,7 +142,8 @@ _ALONE = "No timeline of the run is at hand: shares are of the kernel time that 
 
 def _candidates(findings: Sequence[Finding]) -> Sequence[Finding]:
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
-    return [f for f in serious if _is_felt(f.subject) and f.severity != "info"] or serious
+    of_hang = [finding for finding in serious if _is_about_hang(finding)]
+    return of_hang or [f for f in serious if _is_felt(f.subject) and f.severity != "info"] or serious
 
 
 @dataclass(frozen=True)

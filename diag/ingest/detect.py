@@ -11,11 +11,13 @@ from pathlib import Path
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
 from diag.ingest.benchmark import looks_like_benchmark
+from diag.ingest.heartbeat import looks_like_heartbeat
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
 from diag.ingest.recorder.magic import looks_like_dump
+from diag.ingest.stack_dump import looks_like_stack_dump
 from diag.store.kept_file import is_case
 
 HEAD_BYTES = 64 << 10
@@ -63,12 +65,16 @@ def detect(path: Path) -> str:
         return "kineto"
     if looks_like_benchmark(head):
         return "benchmark"
+    if looks_like_heartbeat(head):
+        return "heartbeat"
     if looks_like_dump(head):
         return "flight-recorder"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
         return printed
+    if looks_like_stack_dump(head):
+        return "stack-dump"
     raise UnknownKind(path, _name_of(plain))
 
 
@@ -81,7 +87,8 @@ def is_other_json(path: Path) -> bool:
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
-    "flight recorder (pickle or JSON), benchmarks (of diag calibrate and diag probe run), and diag cases"
+    "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
+    "diag.collect.heartbeat), benchmarks (of diag calibrate and diag probe run), and diag cases"
 )
 
 

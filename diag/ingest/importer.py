@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import benchmark, kineto, launches, nsys_conversion, nsys_sqlite
+from diag.ingest import benchmark, heartbeat, kineto, launches, nsys_conversion, nsys_sqlite, stack_dump
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
@@ -280,6 +280,8 @@ _BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], Non
 
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,
+    "heartbeat": heartbeat.read,
+    "stack-dump": stack_dump.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 

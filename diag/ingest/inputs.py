@@ -100,6 +100,8 @@ _NAMES = {
     "ncu-csv": "Nsight Compute CSV file",
     "ncu-text": "Nsight Compute page",
     "benchmark": "benchmark",
+    "stack-dump": "stack dump",
+    "heartbeat": "heartbeat",
     "flight-recorder": "flight-recorder dump",
 }
 

@@ -344,9 +344,13 @@ CREATE TABLE thread_stack (                -- where a thread was when py-spy or 
     pid         INTEGER,
     tid         INTEGER,
     name        TEXT,
-    is_current  INTEGER,                   -- the thread that was running Python, or the main one: what the tool marks
+    time_ns     INTEGER,                   -- since 1970; NULL: the tool does not say
+    is_main     INTEGER,                   -- by its name, or as the last that faulthandler lists
+    is_current  INTEGER,                   -- the thread that was running Python: what the tool marks
     is_running  INTEGER,                   -- on a core; NULL: the tool does not say
     holds_gil   INTEGER,
+    state       TEXT,                      -- 'S', 'D', 'T', ... as in proc(5); NULL: the tool does not say
+    waits_in    TEXT,                      -- function of the operating system's kernel that it sleeps in
     stack_id    INTEGER                    -- NULL: no frame of Python
 ) STRICT;
 
@@ -360,6 +364,8 @@ CREATE TABLE heartbeat (                   -- the last sign of life of a rank
     pid         INTEGER,
     time_ns     INTEGER NOT NULL,          -- since 1970: when it last ran Python
     written_ns  INTEGER NOT NULL,          -- since 1970: when the file was last written
+    beat_ns     INTEGER,                   -- since 1970: when the program itself last told its step or phase; NULL: never
+    state       TEXT,                      -- of its main thread when the file was written, as in proc(5): 'T' is stopped
     step        INTEGER,
     phase       TEXT,                      -- in the program's own words: 'load batch', 'all-reduce', 'checkpoint'
     ended       TEXT                       -- 'finished', or the exception that ended it; NULL: it had not ended
