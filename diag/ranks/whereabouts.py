@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,16 +28,12 @@ HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
 )
 """(what, in words, in the frames of libraries above own code). The first that is found holds."""
 
-ENDED = (
-    "process.exit",
-    "process.killed",
-    "slurm.oom",
-    "slurm.exit",
-    "slurm.node_fail",
-    "slurm.killed",
-    "nccl.ras.dead",
-)
-TRANSPORT = ("nccl.transport_error", "nccl.remote_error", "nccl.net_error")
+DEADLY = re.compile(r"Killed|SIGKILL|SIGSEGV|SIGBUS|Segmentation fault|Bus error|[Oo]ut [Oo]f [Mm]emory|oom|NODE FAIL")
+"""How a rank ends of itself. Whoever is aborted (SIGABRT) or terminated with the job only shares its fate."""
+
+ENDS = frozenset({"slurm.exit", "slurm.oom", "slurm.node_fail", "launcher.exit", "launcher.signal", "kernel.oom"})
+LINKS = frozenset({"InfiniBand completion error", "InfiniBand port or device event", "peer closed the connection"})
+"""Classes of NCCL's warnings that are about what is between ranks."""
 
 
 def fused(fault: Fault, where: Mapping[int, Sequence[Where]]) -> Fault:
@@ -74,10 +71,9 @@ SELECT source_id, rank, time_ns, written_ns, phase, ended
  ORDER BY rank, written_ns, source_id"""
 
 _LOG_EVENTS = """
-SELECT source_id, id, rank, kind, text
+SELECT id, rank, kind, fields, text
   FROM log_event
- WHERE rank IS NOT NULL
- ORDER BY rank, id"""
+ ORDER BY id"""
 
 
 def _of_stacks(case: Case) -> Iterator[Where]:
@@ -121,9 +117,18 @@ def _of_heartbeats(case: Case) -> Iterator[Where]:
 
 
 def _of_logs(case: Case) -> Iterator[Where]:
-    for _, event, rank, kind, text in case.db.execute(_LOG_EVENTS):
+    for event, rank, kind, fields, text in case.db.execute(_LOG_EVENTS):
         sql = f"SELECT * FROM log_event WHERE id = {int(event)}"
-        if kind in ENDED:
-            yield Where(rank, "ended", f"a log says: {text}", None, sql)
-        elif kind in TRANSPORT:
-            yield Where(rank, "transport", f"a log says: {text}", None, sql)
+        says = f"a log says: {text}"
+        if kind in ENDS and DEADLY.search(text):
+            yield from (Where(each, "ended", says, None, sql) for each in _ranks(rank, json.loads(fields)))
+        elif kind == "nccl.warning" and rank is not None and json.loads(fields).get("class") in LINKS:
+            yield Where(rank, "transport", says, None, sql)
+
+
+def _ranks(rank: int | None, fields: Mapping[str, object]) -> Sequence[int]:
+    """A line of Slurm speaks of several ranks."""
+    if rank is not None:
+        return [rank]
+    several = fields.get("ranks")
+    return [each for each in several if isinstance(each, int)] if isinstance(several, list) else []
