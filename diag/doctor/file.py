@@ -31,6 +31,8 @@ KINDS = {
     "ncu-csv": "a page of Nsight Compute in CSV",
     "ncu-text": "a page of Nsight Compute as text",
     "benchmark": "what diag calibrate or diag probe run measured",
+    "job-log": "a log of a distributed job",
+    "nccl-ras": "a status of NCCL's RAS in JSON",
 }
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
 from diag.ingest.benchmark import looks_like_benchmark
+from diag.ingest.job_log.ras_json import looks_like_ras
+from diag.ingest.job_log.signs import looks_like_job_log
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
@@ -62,10 +64,14 @@ def detect(path: Path) -> str:
         return "kineto"
     if looks_like_benchmark(head):
         return "benchmark"
+    if looks_like_ras(head):
+        return "nccl-ras"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
         return printed
+    if looks_like_job_log(path, head):
+        return "job-log"
     raise UnknownKind(path, _name_of(plain))
 
 
@@ -78,7 +84,8 @@ def is_other_json(path: Path) -> bool:
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), benchmarks "
-    "(of diag calibrate and diag probe run), and diag cases"
+    "(of diag calibrate and diag probe run), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or "
+    "Slurm), the status that ncclras prints (as text or JSON), and diag cases"
 )
 
 

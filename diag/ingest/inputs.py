@@ -100,6 +100,8 @@ _NAMES = {
     "ncu-csv": "Nsight Compute CSV file",
     "ncu-text": "Nsight Compute page",
     "benchmark": "benchmark",
+    "job-log": "job log",
+    "nccl-ras": "status of NCCL's RAS",
 }
 
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.log_events import LogEvent, load_events
+from diag.ranks.nccl_connections import Connection, load_connections
+from diag.ranks.nccl_health import NcclHealth, health_of
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -23,6 +26,20 @@ class Job:
     @cached_property
     def sources(self) -> Sequence[Source]:
         return self.case.sources
+
+    @cached_property
+    def events(self) -> Sequence[LogEvent]:
+        """What the logs say, but for the connections and rings of NCCL, of which there may be hundreds of thousands."""
+        return load_events(self.case)
+
+    @cached_property
+    def connections(self) -> Sequence[Connection]:
+        """Which way NCCL took between ranks."""
+        return load_connections(self.case, self.events)
+
+    @cached_property
+    def nccl(self) -> NcclHealth:
+        return health_of(self.events, self.connections)
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""
