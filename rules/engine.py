@@ -42,6 +42,8 @@ SUBJECTS = (
     "benchmark",
     "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
+    "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
+    "job_watchdog", "job_exit",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -44,7 +44,7 @@ class Connection:
 
     @property
     def is_within_host(self) -> bool | None:
-        """Shared memory and peer access need no second look: they reach no further than a host, or its NVLink domain."""
+        """Shared memory reaches no further than a host, wherever its ends are."""
         if self.medium == "SHM":
             return True
         if self.host is None or self.peer_host is None:
@@ -59,10 +59,8 @@ def medium_of(via: str) -> Medium:
     """
     if via.startswith(("SHM", "direct shared memory")):
         return "SHM"
-    for medium in ("P2P", "NET", "NVLS", "COLLNET"):
-        if via.startswith(medium):
-            return medium  # type: ignore[return-value]
-    return "other"
+    media: tuple[Medium, ...] = ("P2P", "NET", "NVLS", "COLLNET")
+    return next((medium for medium in media if via.startswith(medium)), "other")
 
 
 _CONNECTIONS = """

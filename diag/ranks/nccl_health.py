@@ -32,7 +32,10 @@ class Communicator:
 
 @dataclass(frozen=True)
 class Way:
-    """A way between two devices in NCCL's picture of a host: its bandwidth is what NCCL expects, nothing measured."""
+    """A way between two devices in NCCL's picture of a host: its bandwidth is what NCCL expects, nothing measured.
+
+    In which direction data would go NCCL's table does not say plainly; only that there are two ways is used.
+    """
 
     host: str
     a: str  # 'GPU/0-17000'
