@@ -47,7 +47,7 @@ def ras(job: Job, limits: Limits) -> Iterator[Answer]:
     events = [event for event in job.events if event.kind.startswith("nccl.ras.")]
     if not events:
         yield CannotTell(
-            subject_of(job), "no status of NCCL's RAS is at hand: while the job runs, ncclras -v > ras.txt"
+            subject_of(job), "no status of NCCL's RAS is at hand; while the job runs: ncclras -v > ras.txt"
         )
         return
     found = [event for event in events if event.kind in KINDS]
