@@ -47,8 +47,8 @@ class NcclComparison:
     @property
     def sentence(self) -> str:
         effects = [_effect(each) for each in self.differences if each.is_effect]
-        causes = [_cause(each) for each in self.differences if not each.is_effect]
-        alike = f"{_listed(_PLURAL[what] for what in self.same)} {'are' if len(self.same) > 1 else 'is'} the same"
+        causes = [_cause(each) for each in self.differences if not each.is_effect and not self._is_said_twice(each)]
+        alike = f"{_listed([_PLURAL[what] for what in self.same], len(self.same))} are the same"
         if not self.differences:
             return f"NCCL made the same of both runs, as far as its logs tell: {alike}" if self.same else UNTOLD
         said = f"NCCL {_listed(effects)}" if effects else "NCCL chose the same"
@@ -56,18 +56,22 @@ class NcclComparison:
             said += f": {_listed(causes)}"
         return f"{said}; {alike}" if self.same else said
 
+    def _is_said_twice(self, of: NcclDifference) -> bool:
+        """The variable that names the topology file: the file is what NCCL says that it loaded."""
+        return of.where == "NCCL_TOPO_FILE" and any(each.what == "topology file" for each in self.differences)
+
 
 UNTOLD = "NCCL's logs of both runs have nothing in common that could be compared"
 
 _PLURAL: Mapping[What, str] = {
     "channels": "channels",
     "transport": "transports",
-    "network": "network",
+    "network": "networks",
     "algorithm": "algorithms",
     "topology": "topology",
     "topology file": "topology files",
     "variable": "variables",
-    "version": "version",
+    "version": "versions",
     "warnings": "warnings",
 }
 
@@ -78,7 +82,7 @@ def compare_nccl(before: NcclHealth | None, after: NcclHealth | None) -> NcclCom
         return None
     found: list[NcclDifference] = []
     same: list[What] = []
-    for what, differences in (
+    compared: Sequence[tuple[What, Differences]] = (
         ("channels", _pairs(_channels(before), _channels(after), "channels")),
         ("transport", _sets(before.media(), after.media(), "transport")),
         ("network", _sets(_all(before.networks), _all(after.networks), "network")),
@@ -88,7 +92,8 @@ def compare_nccl(before: NcclHealth | None, after: NcclHealth | None) -> NcclCom
         ("variable", _variables(before, after)),
         ("version", _sets(before.versions, after.versions, "version")),
         ("warnings", _warnings(before, after)),
-    ):
+    )
+    for what, differences in compared:
         if differences is None:
             continue
         found += differences
@@ -142,12 +147,16 @@ def _topology(before: NcclHealth, after: NcclHealth) -> Differences:
     if not common:
         return None
     return [
-        NcclDifference(
-            "topology", f"{_device(a)} and {_device(b)} of {host}", f"{old[host, a, b]:g}", f"{new[host, a, b]:g}"
-        )
-        for host, a, b in common
-        if abs(new[host, a, b] - old[host, a, b]) > SAME_BANDWIDTH * max(new[host, a, b], old[host, a, b])
+        NcclDifference("topology", _between(key), f"{old[key]:g}", f"{new[key]:g}")
+        for key in common
+        if abs(new[key] - old[key]) > SAME_BANDWIDTH * max(new[key], old[key])
     ]
+
+
+def _between(way: tuple[str, str, str]) -> str:
+    host, a, b = way
+    first, second = sorted((_device(a), _device(b)))
+    return f"{first} and {second} of {host}"
 
 
 def _device(name: str) -> str:
@@ -198,7 +207,7 @@ def _cause(of: NcclDifference) -> str:
         case "topology":
             return f"its topology has {of.after} GB/s instead of {of.before} one way between {of.where}"
         case "topology file" if of.before == NONE:
-            return f"it loaded that topology from {of.after}, which it had not before"
+            return f"it loaded that topology from a file, {of.after}, which it did not before"
         case "topology file" if of.after == NONE:
             return f"it no longer loaded a topology from {of.before}"
         case "topology file":
@@ -219,13 +228,12 @@ MOST_SAID = 4
 """Differences of one kind in the sentence; all are listed below it."""
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _listed(every: Sequence[str], most: int = MOST_SAID) -> str:
     """
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
+    >>> _listed(["a", "b", "c"]), _listed(["a", "b", "c"], 2)
+    ('a, b and c', 'a, b and 1 more')
     """
-    every = list(parts)
-    shown = every[:MOST_SAID]
-    if len(every) > MOST_SAID:
-        shown.append(f"{len(every) - MOST_SAID} more")
+    shown = list(every[:most])
+    if len(every) > most:
+        shown.append(f"{len(every) - most} more")
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""

@@ -9,6 +9,7 @@ from diag.compare.changes import Amount, Answer, Change, Repeats
 from diag.compare.comparison import Comparison
 from diag.compare.conditions import TITLES, Condition
 from diag.compare.findings import STANDINGS, FindingChange
+from diag.compare.nccl import NcclDifference
 from diag.compare.noise import ERROR, LEVEL, RUN_TO_RUN
 from diag.compare.questions import Evidence
 from diag.compare.recording import Recording, Side
@@ -82,11 +83,12 @@ def nccl(comparison: Comparison) -> list[str]:
     """What differs in what NCCL made of the runs: the sentence where it is not the title, then each difference."""
     if comparison.nccl is None:
         return []
-    said = [
-        f"{each.what}{f' ({each.where})' if each.where else ''}: {each.before} → {each.after}"
-        for each in comparison.nccl.differences
-    ]
+    said = [f"{each.what}{_at(each)}: {each.before} → {each.after}" for each in comparison.nccl.differences]
     return said if title(comparison) == comparison.nccl.sentence else [comparison.nccl.sentence, *said]
+
+
+def _at(of: NcclDifference) -> str:
+    return f" ({of.where})" if of.where else ""
 
 
 def _headline_answer(answer: Answer) -> str:
