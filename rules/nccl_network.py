@@ -87,7 +87,7 @@ def _sockets(
         f"; {named(others, 'host')} use{'s' if len(others) == 1 else ''} {_used(health, others)}" if others else ""
     )
     return Finding(
-        title=f"{named(hosts, 'host')} communicate over sockets: {why}",
+        title=f"{named(hosts, 'host')} communicate{'s' if len(hosts) == 1 else ''} over sockets: {why}",
         claim=f"NCCL uses sockets on {named(hosts, 'host')}{elsewhere}. {why[0].upper()}{why[1:]}.",
         subject=subject_of(job, {e.rank for e in health.events if e.host in hosts and e.rank is not None}),
         level="critical" if others else "warning",

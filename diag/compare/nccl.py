@@ -53,8 +53,14 @@ class NcclComparison:
             return f"NCCL made the same of both runs, as far as its logs tell: {alike}" if self.same else UNTOLD
         said = f"NCCL {_listed(effects)}" if effects else "NCCL chose the same"
         if causes:
-            said += f": {_listed(causes)}"
+            said += f"{': ' if self._is_explained else '; also different: '}{_listed(causes)}"
         return f"{said}; {alike}" if self.same else said
+
+    @property
+    def _is_explained(self) -> bool:
+        """NCCL searches as many channels as the topology that it was given allows (src/graph/search.cc)."""
+        whats = {each.what for each in self.differences}
+        return "channels" in whats and "topology" in whats
 
     def _is_said_twice(self, of: NcclDifference) -> bool:
         """The variable that names the topology file: the file is what NCCL says that it loaded."""

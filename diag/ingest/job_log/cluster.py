@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diag.ingest.job_log.event import Event, Place, form, recognised, shown
+from diag.ingest.job_log.event import Event, Place, fields_of, form, recognised, shown
 from diag.ingest.job_log.lines import Line, Marks
 from diag.ingest.job_log.prefix import date_of, labelled
 
@@ -25,7 +25,7 @@ KERNEL = Marks(
     gates=(b"NVRM: Xid", b"Out of memory: ", b"oom-kill:"), marks=(b"NVRM: Xid", b"Killed process ", b"oom-kill:")
 )
 
-_STEP = r"(?:\*\*\* (?P<what>JOB|STEP) (?P<job>[\d.]{1,40}[\w.+]{0,20}) ON (?P<host>[^\s:]{1,255}) )?"
+_STEP = re.compile(r"\*\*\* (?P<what>JOB|STEP) (?P<job>[\d.]{1,40}[\w.+]{0,20}) ON (?P<host>[^\s:]{1,255}) ")
 
 _SLURM = (
     form(
@@ -33,10 +33,10 @@ _SLURM = (
         "oom",
         r"Detected (?P<events>\d{1,9}) oom[-_]kill event\S* in (?:step )?(?:StepId=)?(?P<step>[\d.]{1,40}\w{0,20})",
     ),
-    form("slurm.time_limit", "TIME LIMIT", _STEP + r".{0,60}DUE TO TIME LIMIT"),
-    form("slurm.node_fail", "NODE FAIL", _STEP + r".{0,80}NODE FAIL"),
-    form("slurm.preempted", "PREEMPTION", _STEP + r".{0,60}DUE TO PREEMPTION"),
-    form("slurm.cancelled", "CANCELLED AT ", _STEP + r".{0,20}CANCELLED AT"),
+    form("slurm.time_limit", "TIME LIMIT", r"DUE TO TIME LIMIT"),
+    form("slurm.node_fail", "NODE FAIL", r"NODE FAIL"),
+    form("slurm.preempted", "PREEMPTION", r"DUE TO PREEMPTION"),
+    form("slurm.cancelled", "CANCELLED AT ", r"CANCELLED AT"),
     form(
         "slurm.exit",
         "srun: error: ",
@@ -64,7 +64,9 @@ MOST_TASKS = 100_000
 def read_slurm(line: Line) -> Iterator[Event]:
     """The rank of a task is its number, where a task is a rank, as with srun alone."""
     text = labelled(line.text).text
-    for kind, fields in recognised(text, _SLURM):
+    for kind, said in recognised(text, _SLURM):
+        step = _STEP.search(text)
+        fields = {**said, **(fields_of(step) if step else {})}
         place = Place(host=fields.get("host"))
         more = {} if kind != "slurm.exit" else {"ranks": tasks_of(fields["tasks"])}
         yield Event(line.number, kind, {**_without(fields, "host"), **more}, shown(line.text), place, date_of(text))
