@@ -102,7 +102,7 @@ class RasText:
     def _member(self, line: Line, match: re.Match[str]) -> Iterator[Event]:
         rank = int(match["rank"])
         if match["said"]:  # of one rank alone all is said in its own line
-            yield from self._said(line, f"{match['said']} ")
+            yield from self._said(line, f" {match['said']} ")
             self._ranks = [rank]
         elif self._section == "INCOMPLETE":
             known = match["pid"] is not None

@@ -28,7 +28,7 @@ _FENCE = b"```"
 
 def looks_like_job_log(path: Path, head: bytes) -> bool:
     """Whether a line in the beginning of a text says something. A page or program that quotes one is no log."""
-    if b"\0" in head or head.lstrip()[:1] in (b"{", b"<") or any(sign in head for sign in _OTHERS):
+    if b"\0" in head or head.lstrip()[:1] in (b"{", b"<") or any(sign in b"\n" + head for sign in _OTHERS):
         return False
     with path.open("rb") as stream:
         for _ in range(SEARCHED_BYTES // BLOCK_BYTES):

@@ -28,11 +28,15 @@ class Kept:
 
     _events: dict[tuple[Any, ...], Event] = field(default_factory=dict)
     _n_transports: int = 0
+    _made: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            key = (event.kind, event.place, event.communicator, repr(event.fields))
+            thread = (event.place.host, event.place.pid, event.place.tid)
+            self._made[thread] += event.kind in ("nccl.init", "nccl.init_done")
+            # A thread says the same of each communicator that it makes, one after the other.
+            key = (event.kind, event.place, self._made[thread], event.communicator, repr(event.fields))
             if (before := self._events.get(key)) is not None:
                 self._events[key] = replace(
                     before, fields={**before.fields, "times": before.fields.get("times", 1) + 1}
