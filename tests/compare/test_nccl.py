@@ -30,9 +30,9 @@ def said(comparison: Comparison) -> NcclComparison:
 
 def test_what_differs_is_one_sentence(compared: Compare) -> None:
     assert said(compared(healthy(), degraded())).sentence == (
-        "NCCL built 2 channels instead of 16 for communicators of 2 ranks: its topology has 20 GB/s instead of 240 one way "
-        "between GPU 17000 and GPU 65000 of n0 and it loaded that topology from a file, /etc/topo.xml, which it did not "
-        "before; transports, networks, versions and warnings are the same"
+        "NCCL built 2 channels instead of 16 for communicators of 2 ranks: its topology has 20 GB/s instead of 240 one "
+        "way between GPU 17000 and GPU 65000 of n0 and it loaded that topology from a file, /etc/topo.xml, which it "
+        "did not before; transports, networks, versions and warnings are the same"
     )
 
 
@@ -59,7 +59,7 @@ def test_a_variable_that_changes_the_transport(compared: Compare) -> None:
         *(Rank(r, via=lambda *_: "SHM/direct/direct", variables={"NCCL_P2P_DISABLE": "1"}) for r in range(2))
     )
     assert said(compared(healthy(), off)).sentence.startswith(
-        "NCCL connected ranks via SHM/direct/direct instead of P2P/CUMEM/read; also different: NCCL_P2P_DISABLE=1 is set"
+        "NCCL connected ranks via SHM/direct/direct instead of P2P/CUMEM/read; also different: NCCL_P2P_DISABLE=1"
     )
 
 

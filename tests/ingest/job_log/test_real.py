@@ -80,8 +80,8 @@ def test_what_differs_is_said_in_one_sentence() -> None:
     comparison = compare(*sides)
     assert comparison.nccl is not None
     assert comparison.nccl.sentence == (
-        "NCCL built 2 channels instead of 24 for communicators of 2 ranks: its topology has 20 GB/s instead of 240 one way "
-        "between GPU 17000 and GPU 65000 of mew0 and it loaded that topology from a file, "
+        "NCCL built 2 channels instead of 24 for communicators of 2 ranks: its topology has 20 GB/s instead of 240 one "
+        "way between GPU 17000 and GPU 65000 of mew0 and it loaded that topology from a file, "
         "/home/us/nccl-tests/topo_fail.xml, which it did not before; transports, networks, algorithms, versions and "
         "warnings are the same"
     )
