@@ -14,6 +14,7 @@ import msgspec
 from diag.errors import InputError
 from diag.rules.finding import Severity, ShareOf, severity_of
 from diag.rules.report import Report
+from diag.store.case import NO_TIMELINE
 
 MOST_BYTES = 256 << 20
 """Of a JSON report; the largest of real traces has 5 MB."""
@@ -75,9 +76,8 @@ class SourceOf(msgspec.Struct):
 
     @property
     def has_timeline(self) -> bool:
-        """Whether it is a timeline of its own: not part of another source, a profile, a benchmark or a watch."""
-        others = ("launch", "ceiling", "measurement", "live_snapshot")
-        return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in others)
+        """Whether it is a timeline of its own: not part of another source, a profile, a benchmark, a watch or a log."""
+        return self.joined_to is None and all(self.capabilities.get(fact) is None for fact in NO_TIMELINE)
 
 
 class DeviceOf(msgspec.Struct):

@@ -44,6 +44,8 @@ SUBJECTS = (
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
     "ranks_capture", "ranks_late", "ranks_balance", "comm_exposed", "comm_rate",
     "hang", "hang_setup", "hang_coverage",
+    "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
+    "job_watchdog", "job_exit",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

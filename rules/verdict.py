@@ -122,6 +122,8 @@ def _what_is_unseen(top: Finding) -> str:
     """Where no device's timeline is at hand."""
     if top.rule.startswith("probe."):
         return _PROBES_ALONE
+    if top.rule.startswith(("nccl.", "job.")):
+        return ""
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
     if _is_about_hang(top):

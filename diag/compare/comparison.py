@@ -11,6 +11,7 @@ from diag.compare.changes import Answer, Change
 from diag.compare.conditions import Condition, conditions_of
 from diag.compare.findings import FindingChange, finding_changes
 from diag.compare.headline import Headline, headline_of
+from diag.compare.nccl import NcclComparison, compare_nccl
 from diag.compare.questions import Domain
 from diag.compare.recording import Side
 from diag.compare.sides import Sides
@@ -29,6 +30,7 @@ class Comparison:
     launches: Sequence[ProfiledChange]
     ranges: Sequence[RangeChange]
     findings: Sequence[FindingChange]
+    nccl: NcclComparison | None = None
 
     @property
     def answer(self) -> Answer:
@@ -41,10 +43,11 @@ class Comparison:
 
     @property
     def tells_something(self) -> bool:
-        """Whether there is any figure that both sides have."""
+        """Whether there is any figure that both sides have, or both have logs of NCCL."""
         changes = [self.headline.change, *self.figures, *self.kernels]
         changes += [each.change for each in self.launches] + [each.change for each in self.ranges]
-        return any(change.before is not None and change.after is not None for change in changes)
+        has_figure = any(change.before is not None and change.after is not None for change in changes)
+        return has_figure or self.nccl is not None
 
 
 def compare(
@@ -78,6 +81,7 @@ def compare(
             for each in tables.ranges(sides)
         ],
         findings=finding_changes(before, after),
+        nccl=compare_nccl(before.runs[0].nccl, after.runs[0].nccl),
     )
 
 

@@ -94,6 +94,8 @@ def _links(before: Known, after: Known) -> Evidence:
 
 def _basis(before: Known, after: Known) -> Evidence:
     """Nsight Compute runs a kernel alone, under its own clocks and with caches flushed: not as the run had it."""
+    if not any(facts.bases for facts in (*before, *after)):
+        return Evidence("times", "unknown", "neither side tells any", NOTHING)
     sides = [shown([facts.bases and f"of a {facts.bases}" for facts in side]) for side in (before, after)]
     of_all = set.intersection(*(set((facts.bases or "").split(", ")) for facts in (*before, *after)))
     return Evidence("times", "same" if of_all - {""} else "differs", both(sides), EVERYTHING)

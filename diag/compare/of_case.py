@@ -12,6 +12,7 @@ from diag.compare.report_facts import facts_of
 from diag.compare.series import Series
 from diag.compare.trace_ranges import ranges_of
 from diag.compare.trace_times import Periods, figures_of, kernels_of, periods_of
+from diag.ranks.job import Job
 from diag.rules import document
 from diag.rules.analysis import AnalysisOptions, traces_in_scope
 from diag.rules.stored import report_of
@@ -46,6 +47,7 @@ def recording_of(case: Case, options: AnalysisOptions, path: str) -> Recording:
         ranges=ranges,
         has_all_ranges=True,
         lacks=(),
+        nccl=Job(case).nccl if any(source.has("log_event") for source in case.sources) else None,
     )
 
 

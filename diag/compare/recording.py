@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from diag.compare.facts import Facts
 from diag.compare.series import Series
 from diag.errors import UsageError
+from diag.ranks.nccl_health import NcclHealth
 from diag.rules.document import Document, SpeedOfLightOf
 
 FIGURES = ("window", "busy", "idle", "kernels", "copies", "memsets", "communication", "exposed communication")
@@ -60,6 +61,7 @@ class Recording:
     ranges: Mapping[Key, RangeTimes]
     has_all_ranges: bool  # a report lists the longest alone
     lacks: Sequence[str] = ()  # what this kind of input cannot tell, in words
+    nccl: NcclHealth | None = None  # of logs, which only a case holds
 
 
 @dataclass(frozen=True, eq=False)

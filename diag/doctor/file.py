@@ -34,6 +34,8 @@ KINDS = {
     "flight-recorder": "a dump of PyTorch's flight recorder",
     "stack-dump": "stacks of Python threads",
     "heartbeat": "a heartbeat of a rank",
+    "job-log": "a log of a distributed job",
+    "nccl-ras": "a status of NCCL's RAS in JSON",
 }
 
 

@@ -12,6 +12,8 @@ from diag.errors import InputError
 from diag.ingest import kineto, nsys_report
 from diag.ingest.benchmark import looks_like_benchmark
 from diag.ingest.heartbeat import looks_like_heartbeat
+from diag.ingest.job_log.ras_json import looks_like_ras
+from diag.ingest.job_log.signs import looks_like_job_log
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
@@ -69,10 +71,14 @@ def detect(path: Path) -> str:
         return "heartbeat"
     if looks_like_dump(head):
         return "flight-recorder"
+    if looks_like_ras(head):
+        return "nccl-ras"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
         return printed
+    if looks_like_job_log(path, head):
+        return "job-log"
     if looks_like_stack_dump(head):
         return "stack-dump"
     raise UnknownKind(path, _name_of(plain))
@@ -88,7 +94,8 @@ READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
     "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
-    "diag.collect.heartbeat), benchmarks (of diag calibrate and diag probe run), and diag cases"
+    "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
+    "status that ncclras prints (as text or JSON), benchmarks (of diag calibrate and diag probe run), and diag cases"
 )
 
 

@@ -14,6 +14,8 @@ from diag.ingest import benchmark, heartbeat, kineto, launches, nsys_conversion,
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
+from diag.ingest.job_log import ras_json
+from diag.ingest.job_log import reader as job_log
 from diag.ingest.joining import join_sources
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
@@ -282,6 +284,8 @@ _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,
     "heartbeat": heartbeat.read,
     "stack-dump": stack_dump.read,
+    "job-log": job_log.read,
+    "nccl-ras": ras_json.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 

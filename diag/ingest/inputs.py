@@ -103,6 +103,8 @@ _NAMES = {
     "stack-dump": "stack dump",
     "heartbeat": "heartbeat",
     "flight-recorder": "flight-recorder dump",
+    "job-log": "job log",
+    "nccl-ras": "status of NCCL's RAS",
 }
 
 

@@ -10,6 +10,9 @@ from diag.ranks.analysis import analyse
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
 from diag.ranks.heartbeats import RankBeat, load_heartbeats
+from diag.ranks.log_events import LogEvent, load_events
+from diag.ranks.nccl_connections import Connection, load_connections
+from diag.ranks.nccl_health import NcclHealth, health_of
 from diag.ranks.recorders import load_dumps, with_frames
 from diag.ranks.side_by_side import SideBySide, side_by_side
 from diag.ranks.summarise import summaries_of
@@ -56,6 +59,20 @@ class Job:
     def hang(self) -> HangAnalysis:
         """Why the job stands still, by the recorders of its ranks and what else is known of them."""
         return with_frames(self.case, analyse(self.dumps, load_whereabouts(self.case)))
+
+    @cached_property
+    def events(self) -> Sequence[LogEvent]:
+        """What the logs say, but for the connections and rings of NCCL, of which there may be hundreds of thousands."""
+        return load_events(self.case)
+
+    @cached_property
+    def connections(self) -> Sequence[Connection]:
+        """Which way NCCL took between ranks."""
+        return load_connections(self.case, self.events)
+
+    @cached_property
+    def nccl(self) -> NcclHealth:
+        return health_of(self.events, self.connections)
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""

@@ -11,6 +11,7 @@ from diag.compare.changes import Change
 from diag.compare.comparison import Comparison
 from diag.compare.conditions import TITLES, Condition
 from diag.compare.findings import FindingChange
+from diag.compare.nccl import NcclComparison
 from diag.compare.noise import LEVEL
 from diag.compare.recording import Recording, Side
 from diag.compare.tables import ProfiledChange
@@ -50,7 +51,14 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "launches": [_launch(each) for each in comparison.launches],
         "ranges": [{**_placed(each.change), "time": each.time} for each in comparison.ranges],
         "findings": [_finding(each) for each in comparison.findings],
+        "nccl": _nccl(comparison.nccl),
     }
+
+
+def _nccl(of: NcclComparison | None) -> dict[str, Any] | None:
+    if of is None:
+        return None
+    return {"sentence": of.sentence, "differences": [asdict(each) for each in of.differences], "same": list(of.same)}
 
 
 def _change(change: Change) -> dict[str, Any]:

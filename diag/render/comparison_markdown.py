@@ -15,6 +15,7 @@ def render_comparison(comparison: Comparison, *, top: int = 5) -> str:
     blocks = [
         f"## {text(comparison_phrases.title(comparison))}",
         *map(text, comparison_phrases.summary(comparison)),
+        *_nccl(comparison, top),
         "### May they be compared?",
         "\n".join(f"- {text(comparison_phrases.condition(each))}" for each in comparison.conditions),
         *(block for table in tables(comparison, top) for block in table_blocks(table)),
@@ -22,6 +23,15 @@ def render_comparison(comparison: Comparison, *, top: int = 5) -> str:
         *_read(comparison, top),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _nccl(comparison: Comparison, top: int) -> Iterable[str]:
+    said = comparison_phrases.nccl(comparison)
+    most = max(top, phrases.FEW_ROWS)
+    if said:
+        yield "### What NCCL did differently"
+        yield "\n".join(f"- {text(each)}" for each in said[:most])
+        yield text(phrases.more(len(said), most)) if said[most:] else ""
 
 
 def _findings(comparison: Comparison, top: int) -> Iterable[str]:

@@ -9,6 +9,7 @@ from diag.compare.changes import Amount, Answer, Change, Repeats
 from diag.compare.comparison import Comparison
 from diag.compare.conditions import TITLES, Condition
 from diag.compare.findings import STANDINGS, FindingChange
+from diag.compare.nccl import NcclDifference
 from diag.compare.noise import ERROR, LEVEL, RUN_TO_RUN
 from diag.compare.questions import Evidence
 from diag.compare.recording import Recording, Side
@@ -68,12 +69,26 @@ def number(count: float) -> str:
 def title(comparison: Comparison) -> str:
     change = comparison.headline.change
     said = f"{_capital(_headline_answer(change.answer))}: {comparison.headline.what}"
+    if change.before is None and change.after is None and comparison.nccl is not None:
+        return comparison.nccl.sentence
     if change.before is None and change.after is None:
         return f"{_capital(_headline_answer(change.answer))}: the two sides have no figure in common"
     if change.before is None or change.after is None:
         side, amount = ("before", change.before) if change.before else ("after", change.after)
         return f"{said} is only there {side}, {time_of(amount)}"
     return f"{said} {time_of(change.before)} → {time_of(change.after)} ({signed_share(change.ratio)})"
+
+
+def nccl(comparison: Comparison) -> list[str]:
+    """What differs in what NCCL made of the runs: the sentence where it is not the title, then each difference."""
+    if comparison.nccl is None:
+        return []
+    said = [f"{each.what}{_at(each)}: {each.before} → {each.after}" for each in comparison.nccl.differences]
+    return said if title(comparison) == comparison.nccl.sentence else [comparison.nccl.sentence, *said]
+
+
+def _at(of: NcclDifference) -> str:
+    return f" ({of.where})" if of.where else ""
 
 
 def _headline_answer(answer: Answer) -> str:

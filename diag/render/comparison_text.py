@@ -17,6 +17,7 @@ def render_comparison(comparison: Comparison, *, width: int = 80, color: bool = 
     page = Page(max(width, NARROWEST), color)
     sections = [
         _verdict(page, comparison),
+        _nccl(page, comparison, top),
         _conditions(page, comparison),
         *(page.table(table) for table in tables(comparison, top)),
         _findings(page, comparison, top),
@@ -29,6 +30,17 @@ def render_comparison(comparison: Comparison, *, width: int = 80, color: bool = 
 def _verdict(page: Page, comparison: Comparison) -> Lines:
     heading = page.heading(comparison_phrases.title(comparison), _COLORS.get(comparison.answer, _BOLD))
     return [*heading, *(line for said in comparison_phrases.summary(comparison) for line in page.prose(said))]
+
+
+def _nccl(page: Page, comparison: Comparison, top: int) -> Lines:
+    said = comparison_phrases.nccl(comparison)
+    if not said:
+        return []
+    most = max(top, phrases.FEW_ROWS)
+    lines = [line for each in said[:most] for line in page.prose(each, INDENT * 2, INDENT)]
+    if said[most:]:
+        lines += page.prose(phrases.more(len(said), most))
+    return [*page.heading("What NCCL did differently"), *lines]
 
 
 def _conditions(page: Page, comparison: Comparison) -> Lines:

@@ -1,0 +1,42 @@
+"""Whether a text is the log of a job: a line in it says something, and it is no page that quotes such a line."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from diag.ingest.job_log.lines import BLOCK_BYTES
+from diag.ingest.job_log.reader import read_lines
+
+_SURE = (
+    b" NCCL INFO ", b" NCCL WARN ", b"ProcessGroupNCCL.cpp:", b"slurmstepd: error: ", b"srun: error: ",
+    b"Root Cause (first observed failure)", b"torch/distributed/elastic/", b"NVRM: Xid (PCI:",
+    b"]: Traceback (most recent call last)", b"Watchdog caught collective operation timeout",
+    b"Communicator ranks have different", b"Group     Comms     Nodes     Ranks",
+)  # fmt: skip
+"""Phrases that only these programs print; that a line has the form of theirs is looked at then."""
+
+SEARCHED_BYTES = 64 << 20
+"""A program may print much before anything goes wrong."""
+
+_OTHERS = (b".. code", b"<html", b"#include", b"\ndef ", b"\nimport ")
+"""Signs of a page about logs, and of source code."""
+
+_FENCE = b"```"
+"""Around what a page quotes."""
+
+
+def looks_like_job_log(path: Path, head: bytes) -> bool:
+    """Whether a line in the beginning of a text says something. A page or program that quotes one is no log."""
+    if b"\0" in head or head.lstrip()[:1] in (b"{", b"<") or any(sign in b"\n" + head for sign in _OTHERS):
+        return False
+    with path.open("rb") as stream:
+        for _ in range(SEARCHED_BYTES // BLOCK_BYTES):
+            block = stream.read(BLOCK_BYTES)
+            if not block:
+                return False
+            if any(sign in block for sign in _SURE):
+                unquoted = b"".join(block.split(_FENCE)[::2])
+                if any(sign in unquoted for sign in _SURE) and read_lines(io.BytesIO(unquoted)).events:
+                    return True
+    return False

@@ -1,0 +1,165 @@
+"""Logs are untrusted, and may be large."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+
+from diag.errors import InputError
+from diag.ingest.detect import detect
+from diag.ingest.importer import ImportOptions, open_inputs
+from diag.ingest.job_log import store
+from diag.ingest.job_log.lines import BLOCK_BYTES
+from diag.ingest.job_log.reader import read_lines
+from diag.ingest.job_log.secrets import without_secrets
+from tests.builders.job_log import CANCELLED, Rank, nccl_log, timed_out
+from tests.ingest.job_log.reading import events, only
+
+HEAD = "n0:1:2 [0] NCCL INFO"
+SPACES, DIGITS, LETTERS = " " * 1_000_000, "1" * 1_000_000, "a" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{LETTERS} NCCL INFO Using network IB",
+        f"n0:1:2 [0] NCCL INFO{SPACES}Using network IB",
+        f"{HEAD} Channel 00/24 :{' 1' * 500_000}x",
+        f"{HEAD} NCCL_X set by environment to {SPACES}x",
+        f"{HEAD} Channel 00 : {DIGITS} -> 1 via P2P",
+        f"{HEAD} AllReduce: opCount {LETTERS}comm 0x1",
+        f"{HEAD} GPU/0-1 :GPU/0-1 (0/5000.0/LOC) " + "GPU/0-2 (1/20.0/NVL) " * 50_000,
+        "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=" + LETTERS,
+        "[PG " * 250_000 + "detected by watchdog at work",
+        "Traceback (most recent call last)" + LETTERS + "Error",
+        "a." * 500_000 + "Error: x",
+        "slurmstepd: error: *** JOB " * 40_000 + "DUE TO TIME LIMIT",
+        "srun: error: n0: tasks " + "1-9999999," * 100_000 + ": Killed",
+        "NCCL INFO via " * 70_000,
+        "Rank 1 " * 140_000 + "-- GPU managed by process ",
+        "token=" * 160_000 + " NCCL version 2.27.7",
+        "kernel: oom-kill:" + ",task" * 200_000,
+    ],
+    ids=lambda line: line[:24].strip(),
+)
+def test_a_line_of_a_million_characters_takes_no_time(line: str) -> None:
+    before = time.process_time()
+    read_lines(io.BytesIO(f"{line}\n{HEAD} Using network IB\n".encode()))
+    assert time.process_time() - before < 2
+
+
+def test_a_line_without_end_is_cut_and_the_next_one_read() -> None:
+    stream = io.BytesIO(b"x" * (3 * BLOCK_BYTES) + b"\n" + f"{HEAD} Using network IB\n".encode())
+    (event,) = read_lines(stream).events
+    assert event.fields == {"network": "IB"}
+
+
+def test_lines_are_numbered_across_blocks() -> None:
+    text = b"nothing\n" * (BLOCK_BYTES // 4) + f"{HEAD} Using network IB\n".encode()
+    (event,) = read_lines(io.BytesIO(text)).events
+    assert event.line == BLOCK_BYTES // 4 + 1
+
+
+def test_so_many_connections_are_kept_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_TRANSPORTS", 10)
+    lines = "".join(f"{HEAD} Channel 00/0 : {peer}[0] -> 0[0] via P2P/IPC\n" for peer in range(1, 31))
+    found = read_lines(io.BytesIO(f"{lines}{HEAD} Using network IB\n".encode()))
+    assert [event.kind for event in found.events].count("nccl.transport") == 10
+    assert found.passed_over == {"nccl.transport": 20}
+    assert found.events[-1].kind == "nccl.net"
+    assert store.notes_of(found.passed_over) == ["20 lines of nccl.transport were counted and not kept"]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz",
+        "password: hunter2hunter2",
+        "Authorization: Bearer abc.def.ghi",
+        "https://me:hunter2@example.org/x",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "AKIAABCDEFGHIJKLMNOP",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefg",
+        "0123456789abcdef0123456789abcdef01234567",
+    ],
+)
+def test_no_secret_enters_the_case(secret: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(f"[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: {secret} was refused\n")
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        (row,) = case.rows("SELECT fields, text FROM log_event")
+    value = secret.rpartition("=")[2].rpartition(" ")[2].removeprefix("https://").partition("@")[0]
+    assert value not in row["text"]
+    assert value not in row["fields"]
+    assert "(hidden)" in row["text"]
+
+
+def test_what_is_no_secret_stays() -> None:
+    text = "NCCL_IB_HCA=mlx5_0 commId 0x54fe282d32a87d85 number of tokens 512"
+    assert without_secrets(text) == text
+
+
+def test_bytes_that_are_no_text() -> None:
+    assert read_lines(io.BytesIO(b"\xff\xfe " + HEAD.encode() + b" Using network \xff\n")).events == []
+
+
+# ---- what is a log -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(timed_out(0, 7)),
+        CANCELLED,
+        "NVRM: Xid (PCI:0000:01:00): 79, pid=1122, GPU has fallen off the bus.",
+        "some words\n" * 400_000 + f"{HEAD} Using network IB",
+        f"{HEAD} Using network IB",
+    ],
+    ids=["watchdog", "slurm", "kernel", "late", "nccl"],
+)
+def test_logs(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.out"
+    path.write_text(text + "\n")
+    assert detect(path) == "job-log"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dear diary,\nNCCL INFO is a level.\n",
+        f"# How to read logs\n\n```\n{HEAD} Using network IB\n```\n",
+        f"Title\n=====\n\n.. code::\n\n  {HEAD} Using network IB\n",
+        f"import re\nPATTERN = '{HEAD} Using network IB'\n",
+        "a,b\n1,2\n",
+        f'{{"log": "{HEAD} Using network IB"}}\n',
+    ],
+    ids=["prose", "markdown", "rst", "python", "csv", "json"],
+)
+def test_other_texts(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        detect(path)
+
+
+def test_a_binary_file_with_such_a_phrase_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "core"
+    path.write_bytes(b"\0\1\2" + f"{HEAD} Using network IB\n".encode())
+    with pytest.raises(InputError):
+        detect(path)
+
+
+def test_windows_line_ends() -> None:
+    assert only(f"{HEAD} Using network IB\r").fields == {"network": "IB"}
+    assert len(events(*(f"{line}\r" for line in Rank(0).lines()))) == len(events(*Rank(0).lines()))
+
+
+def test_a_source_of_one_rank_says_so(tmp_path: Path) -> None:
+    path = nccl_log(Rank(1)).write(tmp_path / "rank1.log")
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        (source,) = case.sources
+    assert (source.rank, source.rank_origin, source.world_size, source.host) == (1, "content", 2, "n0")
+    assert not source.has_timeline
