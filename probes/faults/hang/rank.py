@@ -19,7 +19,7 @@ from diag.probes.faults.hang.member import Member
 from diag.probes.faults.hang.recorder import Recorder
 
 ASKS_FOR_STACKS = signal.SIGUSR1
-HEARTBEAT_EVERY_S = 0.2
+HEARTBEAT_EVERY_S = 0.1
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
