@@ -13,6 +13,7 @@ from diag.cli import (
     doctor,
     explain,
     export,
+    hang,
     probe,
     probe_inspect,
     probe_list,
@@ -61,6 +62,7 @@ _add(report.report, needs_words=True)
 _add(run.run, needs_words=True, runs_command=True)
 _add(tui.tui, needs_words=False)
 _add(watch.watch, needs_words=False)
+_add(hang.hang, needs_words=True)
 _add(compare.compare, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)

@@ -31,6 +31,7 @@ KINDS = {
     "ncu-csv": "a page of Nsight Compute in CSV",
     "ncu-text": "a page of Nsight Compute as text",
     "benchmark": "what diag calibrate or diag probe run measured",
+    "flight-recorder": "a dump of PyTorch's flight recorder",
 }
 
 

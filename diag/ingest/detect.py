@@ -16,6 +16,7 @@ from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
+from diag.ingest.recorder.magic import looks_like_dump
 from diag.ingest.stack_dump import looks_like_stack_dump
 from diag.store.kept_file import is_case
 
@@ -66,6 +67,8 @@ def detect(path: Path) -> str:
         return "benchmark"
     if looks_like_heartbeat(head):
         return "heartbeat"
+    if looks_like_dump(head):
+        return "flight-recorder"
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
@@ -83,9 +86,9 @@ def is_other_json(path: Path) -> bool:
 
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
-    "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), benchmarks "
-    "(of diag calibrate and diag probe run), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
-    "diag.collect.heartbeat), and diag cases"
+    "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
+    "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
+    "diag.collect.heartbeat), benchmarks (of diag calibrate and diag probe run), and diag cases"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
+from diag.ingest.recorder import read as recorder
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
 from diag.store.cache import Cache, file_digest, unchanged
@@ -185,7 +186,14 @@ def _import(
 ) -> Path:
     target = folder / "new.diag"
     with Case.create(target) as case:
-        for item in inputs:
+        for together in _together(inputs):
+            if read_all := _BATCH_READERS.get(together[0].kind):
+                with ExitStack() as held, case.transaction():
+                    for item in together:
+                        held.enter_context(unchanged(item.path))
+                    read_all([_input_file(i, i.path, i.kind, digests[i.path][0]) for i in together], case, progress)
+                continue
+            (item,) = together
             progress(f"reading {item.path.name}")
             with unchanged(item.path):
                 data, kind = _readable(item, folder, options, progress)
@@ -219,6 +227,20 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
     # A path may hold bytes that are no text; the case keeps it as text.
     shown = Path(os.fsencode(item.path).decode("utf-8", "backslashreplace"))
     return InputFile(shown, data, kind, digest, item.path.stat().st_size)
+
+
+_BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], None]] = {
+    "flight-recorder": recorder.read_all,
+}
+"""Of kinds that come by the hundred: each adds a source for every file, inside the caller's transaction."""
+
+
+def _together(inputs: Sequence[Input]) -> Iterator[Sequence[Input]]:
+    """The inputs in their order; those of a kind that is read in batches come with the first of them."""
+    batches: dict[object, list[Input]] = {}
+    for item in inputs:
+        batches.setdefault(item.kind if item.kind in _BATCH_READERS else item, []).append(item)
+    yield from batches.values()
 
 
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {

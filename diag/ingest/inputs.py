@@ -102,6 +102,7 @@ _NAMES = {
     "benchmark": "benchmark",
     "stack-dump": "stack dump",
     "heartbeat": "heartbeat",
+    "flight-recorder": "flight-recorder dump",
 }
 
 

@@ -166,7 +166,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 # ---- py-spy dump --json --------------------------------------------------------------------------------------------
 
-_Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
 class _Frame(msgspec.Struct):

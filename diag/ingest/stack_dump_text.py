@@ -27,7 +27,7 @@ _C_STACK = "Current thread's C stack trace (most recent call first):"
 _HEADER = re.compile(r"Timeout \(\d|Fatal Python error: ")
 _PY_SPY_FRAME = re.compile(r"    (?P<function>\S.*) \((?P<file>.+?)(?::(?P<line>\d{1,9}))?\)")
 _FAULTHANDLER_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d{1,9}|\?\?\?) in (?P<function>.*)')
-_C_FRAME = re.compile(r'  Binary file "(?P<file>.*)", at (?P<function>[^+\[]*)')
+_C_FRAME = re.compile(r'  Binary file "(?P<file>[^"]*)"(?:, at )?(?P<function>[^+\[]*)')
 """Since Python 3.14."""
 MAIN = "MainThread"
 
@@ -114,7 +114,9 @@ class _Speaker:
             self._c_frames = []
         elif match := _PY_SPY.fullmatch(line):
             thread = self._begin(_number(match["tid"]), match["name"], is_current=bool(match["gil"]))
-            thread.is_running, thread.holds_gil = match["status"] == "active", bool(match["gil"])
+            thread.is_running = match["status"] == "active"
+            # Of a thread that sleeps py-spy prints nothing, be it with the GIL.
+            thread.holds_gil = bool(match["gil"]) if thread.is_running else None
             thread.is_main = match["name"] == MAIN
             return thread
         elif match := _FAULTHANDLER.fullmatch(line):

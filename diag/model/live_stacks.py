@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,34 @@ LIBRARY = re.compile(r"(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3[^/]*/|^<
 """Files of Python's own library and of installed packages; own code lies elsewhere."""
 
 
+SHORTENED = frozenset(
+    {*sys.stdlib_module_names, "torch", "numpy", "triton", "deepspeed", "lightning", "pytorch_lightning", "accelerate"}
+    | {"transformers", "megatron", "jax", "tensorflow"}
+) - {"test", "this", "code"}
+"""Packages that are known by their names alone: `py-spy dump` leaves the folder that a package lies in away."""
+
+
 def own_frame(stack: ThreadStack) -> Frame | None:
     """The innermost frame in a file that belongs to no library: the line that somebody here wrote."""
-    return next((frame for frame in stack.frames if not LIBRARY.search(frame.file)), None)
+    return first_own_frame(stack.frames)
+
+
+def first_own_frame(frames: Sequence[Frame]) -> Frame | None:
+    return next((frame for frame in frames if not is_library(frame.file)), None)
+
+
+def is_library(file: str) -> bool:
+    """
+    >>> is_library("/env/lib/python3.12/site-packages/torch/optim/adam.py"), is_library("torch/optim/adam.py")
+    (True, True)
+    >>> is_library("threading.py"), is_library("libc.so.6"), is_library("train.py"), is_library("/home/me/threading.py")
+    (True, True, False, False)
+    """
+    return bool(LIBRARY.search(file)) or not file or ".so" in file or _first_name(file) in SHORTENED
+
+
+def _first_name(file: str) -> str:
+    return file.partition("/")[0].removesuffix(".py")
 
 
 @dataclass(frozen=True)

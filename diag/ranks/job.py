@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.heartbeats import RankBeat, load_heartbeats
+from diag.ranks.thread_stacks import RankThread, load_stacks
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -23,6 +25,14 @@ class Job:
     @cached_property
     def sources(self) -> Sequence[Source]:
         return self.case.sources
+
+    @cached_property
+    def heartbeats(self) -> Sequence[RankBeat]:
+        return load_heartbeats(self.case)
+
+    @cached_property
+    def stacks(self) -> Sequence[RankThread]:
+        return load_stacks(self.case, self.heartbeats)
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""

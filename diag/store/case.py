@@ -27,9 +27,12 @@ SCHEMA_VERSION = 7
 
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
-    "recorder_entry", "thread_stack", "heartbeat", "log_event",
+    "process_group", "recorder_entry", "thread_stack", "heartbeat", "log_event",
 )  # fmt: skip
 """Capabilities of sources that are no trace."""
+
+NO_TRACE = ("flight-recorder",)
+"""Kinds of sources that are none, be it that nothing of them could be read."""
 
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
@@ -68,7 +71,7 @@ class Source:
         """Whether its events have times on one axis: profiles of launches and benchmarks are taken outside of any run,
         a watch of a workload saw moments only, and what a hanging job left behind is evidence of other kinds.
         """
-        return not any(map(self.captured, NO_TIMELINE))
+        return self.kind not in NO_TRACE and not any(map(self.captured, NO_TIMELINE))
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

@@ -321,10 +321,12 @@ CREATE TABLE recorder_entry (              -- a communication call that one rank
     record_id     INTEGER,                 -- counts all calls of that rank
     sequence      INTEGER,                 -- counts the collectives of its group on that rank
     p2p_sequence  INTEGER,                 -- counts the sends and receives
+    op_sequence   INTEGER,                 -- counts the operations of its group, also those that one call joins
     is_p2p        INTEGER,
     created_ns    INTEGER,                 -- since 1970, on the clock of that host
     started_ns    INTEGER,                 -- when the watchdog saw it; NULL: it did not
     completed_ns  INTEGER,
+    duration_ns   INTEGER,                 -- on the device; NULL: it was not timed
     state         TEXT,                    -- 'scheduled' | 'started' | 'completed', which alone proves nothing
     is_retired    INTEGER,                 -- the watchdog is done with it
     timeout_ns    INTEGER,

@@ -26,13 +26,14 @@ class Limits:
 
     def impose(self) -> None:
         """Holds this process to them, for good."""
-        _lower(resource.RLIMIT_AS, 2 * self.memory_bytes)
-        _lower(resource.RLIMIT_CPU, self.cpu_s, grace=1)  # between the signal that says why and the one that kills
-        _lower(resource.RLIMIT_FSIZE, self.answer_bytes)
-        _lower(resource.RLIMIT_CORE, 0)
+        lower(resource.RLIMIT_AS, 2 * self.memory_bytes)
+        lower(resource.RLIMIT_CPU, self.cpu_s, grace=1)  # between the signal that says why and the one that kills
+        lower(resource.RLIMIT_FSIZE, self.answer_bytes)
+        lower(resource.RLIMIT_CORE, 0)
 
 
-def _lower(limit: int, most: int, grace: int = 0) -> None:
+def lower(limit: int, most: int, grace: int = 0) -> None:
+    """Lowers a limit of this process (`resource.RLIMIT_*`) to `most`, or leaves it where it is lower."""
     soft, hard = resource.getrlimit(limit)
     resource.setrlimit(limit, (_lesser(soft, most), _lesser(hard, most + grace)))
 

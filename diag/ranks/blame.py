@@ -1,0 +1,217 @@
+"""Who is at fault, by the recorders alone: see docs/hang-method.md for the order in which it is decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from diag.ranks.communicators import Communicator, Communicators, communicators_of
+from diag.ranks.differing import Disagreement, disagreements
+from diag.ranks.dumps import Dumps
+from diag.ranks.hang import Need, Undecided
+from diag.ranks.wait_graph import CallNode, WaitGraph, sinks, wait_graph
+
+
+@dataclass(frozen=True, eq=False)
+class Stuck:
+    """A rank that did not complete what a peer completed, though no rank completes it alone."""
+
+    rank: int
+    group: Communicator
+    row: int  # the oldest such call
+    by: tuple[int, ...]  # peers that completed it
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """A rank that has not called what others wait for, and that waits for nobody itself."""
+
+    rank: int
+    calls: Sequence[CallNode]
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    ranks: tuple[int, ...]  # those at fault: the fewer ones where most ranks agree
+    members: tuple[int, ...]
+    calls: Sequence[CallNode]
+    is_order: bool  # all have called everything, in different orders
+
+
+@dataclass(frozen=True, eq=False)
+class Unfinished:
+    """A call that all ranks entered and none completed: one of them, or what is between them, holds it."""
+
+    call: CallNode
+    candidates: tuple[int, ...]
+    is_half_known: bool  # whether the other half was called is not known
+
+
+@dataclass(frozen=True, eq=False)
+class Blame:
+    facts: Communicators
+    graph: WaitGraph
+    stuck: Sequence[Stuck]
+    disagreements: Sequence[Disagreement]
+    missing: Sequence[Missing]
+    cycles: Sequence[Cycle]
+    unfinished: Sequence[Unfinished]
+    undecided: Sequence[Undecided]
+    absent: tuple[int, ...]
+
+    @property
+    def named(self) -> set[int]:
+        of_disagreements = (rank for each in self.disagreements for rank in each.named)
+        of_cycles = (rank for each in self.cycles for rank in each.ranks)
+        of_ranks = (*(each.rank for each in self.stuck), *(each.rank for each in self.missing))
+        return {*of_ranks, *of_disagreements, *of_cycles}
+
+
+def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
+    """`job`: ranks that are known to exist, be it without a dump."""
+    facts = communicators_of(dumps)
+    disagreeing = list(disagreements(facts))
+    stuck = list(_stuck(facts, {each.key: each.sequence for each in disagreeing}))
+    ended = {each.rank for each in stuck}.union(*(each.named for each in disagreeing))
+    graph = wait_graph(facts, ended)
+    missing: list[Missing] = []
+    cycles: list[Cycle] = []
+    unfinished: list[Unfinished] = []
+    differing = {(each.key, each.sequence) for each in disagreeing}
+    for component in sinks(graph.plain):
+        ranks = {rank for rank in component if rank in facts.dumps}
+        if ranks - ended:
+            in_order = list(_cycles(graph, ranks, "behind other work"))
+            absentees = [] if in_order else list(_missing(graph, ranks))
+            in_turn = [] if in_order or absentees else list(_cycles(graph, ranks, "not called"))
+            cycles.extend([*in_order, *in_turn])
+            missing.extend(absentees)
+            if not (in_order or absentees or in_turn):
+                unfinished.extend(_half_known(graph, ranks))
+        elif component and max(component) < 0:
+            node = graph.node_of(max(component))
+            if (node.call.key, node.call.sequence) not in differing:
+                unfinished.append(Unfinished(node, tuple(sorted(node.members)), is_half_known=False))
+    seen = {rank for group in facts.all.values() for rank in group.members}
+    absent = tuple(sorted({*seen, *range(dumps.world_size or 0), *job} - facts.dumps.keys()))
+    named = ended | {each.rank for each in missing}.union(*(each.ranks for each in cycles))
+    undecided = list(_undecided(graph, named, frozenset(absent), disagreeing))
+    return Blame(facts, graph, stuck, disagreeing, missing, cycles, unfinished, undecided, absent)
+
+
+def _stuck(facts: Communicators, differing: Mapping[object, int]) -> Iterator[Stuck]:
+    """Where members disagree about what to call, who completed what tells nothing from there on."""
+    for key, group in facts.all.items():
+        completed = {rank: done for rank in group.of if (done := group.completed(rank)) is not None}
+        last = max(completed.values(), default=-1)
+        for rank, standing in group.of.items():
+            if standing.together is None:
+                continue
+            sequence = int(facts.dumps[rank].entries.sequence[standing.together])
+            if sequence <= last and sequence < differing.get(key, sequence + 1):
+                by = tuple(sorted(peer for peer, done in completed.items() if done >= sequence and peer != rank))
+                yield Stuck(rank, group, standing.together, by)
+
+
+def _awaited(graph: WaitGraph, ranks: Collection[int]) -> dict[int, list[CallNode]]:
+    """Of some ranks the calls that others entered and they have not."""
+    found: defaultdict[int, list[CallNode]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.rows.keys() - graph.ended:
+            for rank, need in node.needs.items():
+                if need == "not called" and rank in ranks:
+                    found[rank].append(node)
+    return found
+
+
+def _missing(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Missing]:
+    """Those of a sink that others wait for, and that wait for nobody to call something, as far as is known."""
+    for rank, calls in sorted(_awaited(graph, ranks).items()):
+        if rank not in graph.ended and all(need == "behind other work" for _, _, need in graph.edges(rank)):
+            yield Missing(rank, calls)
+
+
+def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cycle]:
+    """Ranks that wait for each other: with their devices, which alone is a deadlock, or for their hosts' calls."""
+    waits = {rank: [other for other, _, why in graph.edges(rank) if why == need and other in ranks] for rank in ranks}
+    for component in sinks(waits):
+        if len(component) > 1:
+            calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
+            at_fault = {rank for node in calls for rank in _fewer(node, component, need)}
+            is_order = need == "behind other work"
+            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), calls, is_order)
+
+
+def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
+    """Of those that are in a call first and those that are not, the fewer ones; all where they are as many."""
+    without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
+    first = {rank for rank in ranks if rank in node.rows and rank not in without}
+    if not without or not first:
+        return ()
+    return without | first if len(without) == len(first) else min(without, first, key=len)
+
+
+def _half_known(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
+    """Ranks that would be held up by nobody if it were known what they have called."""
+    for node in graph.nodes:
+        if any(need == "not known" and rank in ranks for rank, need in node.needs.items()):
+            yield Unfinished(node, tuple(sorted({*ranks, *node.rows})), is_half_known=True)
+
+
+# ---- what an absent dump would decide ------------------------------------------------------------------------------
+
+
+def _undecided(
+    graph: WaitGraph, named: Collection[int], absent: frozenset[int], disagreeing: Sequence[Disagreement]
+) -> Iterator[Undecided]:
+    """Ranks with a dump that are neither named nor explained by a rank that is."""
+    if not absent:
+        return
+    votes = {rank: each for each in disagreeing if not each.named for side in each.sides for rank in side}
+    open_ended = _reach(graph, absent)
+    direct, rest = [], []
+    for rank, standing in graph.facts.standings.items():
+        if rank in named:
+            continue
+        needed = _deciders(graph, rank, absent)
+        if rank in votes:
+            direct.append(Undecided(rank, VOTES, votes[rank].deciders))
+        elif not standing.outstanding:
+            members = {other for group in standing.groups for other in group.label.ranks or absent}
+            direct.append(Undecided(rank, IDLE, tuple(sorted(members & absent))))
+        elif needed:
+            direct.append(Undecided(rank, MAY_BE_DONE, needed))
+        elif rank in open_ended:
+            rest.append(Undecided(rank, IN_THE_END, tuple(sorted(absent))))
+    yield from direct
+    yield from rest
+
+
+VOTES = "it called something else than other members of its group, and no majority is known"
+IDLE = "nothing is outstanding on it, and ranks without a dump may wait for it"
+MAY_BE_DONE = "ranks without a dump may have completed what it did not"
+IN_THE_END = "it waits, in the end, for a rank without a dump, which may wait for it in turn"
+
+
+def _deciders(graph: WaitGraph, rank: int, absent: frozenset[int]) -> tuple[int, ...]:
+    """Absent ranks that its oldest calls need; of its collectives where there are any: those complete together."""
+    collectives, others = set[int](), set[int]()
+    for node in graph.waits.get(rank, ()):
+        (collectives if node.call.ends is None else others).update(absent.intersection(node.members))
+    return tuple(sorted(collectives or others))
+
+
+def _reach(graph: WaitGraph, targets: Collection[int]) -> set[int]:
+    """All ranks from which an edge leads to one of these, in any number of steps."""
+    before: defaultdict[int, list[int]] = defaultdict(list)
+    for node, others in graph.plain.items():
+        for other in others:
+            before[other].append(node)
+    found, todo = set(targets), list(targets)
+    while todo:
+        for node in before[todo.pop()]:
+            if node not in found:
+                found.add(node)
+                todo.append(node)
+    return {node for node in found if node in graph.facts.dumps}

@@ -1,0 +1,267 @@
+"""The seven questions that find most hangs, and what the evidence of a job already answers of them.
+
+*Yes* is the healthy answer to all but the last two, which say whether the evidence is there. *Not known* names what
+would answer; a part of the ranks never answers for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from diag.model.rank_lists import ranks
+from diag.model.units import count
+from diag.ranks.hang import Cause, Fault, HangAnalysis
+from diag.ranks.job import Job
+
+Answer = Literal["yes", "no", "not known"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question. `next` is empty where nothing is left to find out."""
+
+    question: str
+    answer: Answer
+    because: str
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class _LogEvent:
+    host: str | None
+    pid: int | None
+    rank: int | None
+    device: int | None
+    kind: str
+    communicator: str | None
+    fields: Mapping[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    job: Job
+    hang: HangAnalysis | None
+    events: Sequence[_LogEvent]
+
+    def of_kind(self, *kinds: str) -> list[_LogEvent]:
+        return [event for event in self.events if event.kind in kinds]
+
+    def faults(self, *causes: Cause) -> list[Fault]:
+        return [fault for fault in self.hang.faults if fault.cause in causes] if self.hang else []
+
+    @property
+    def world_size(self) -> int | None:
+        told = {size for size in _world_sizes(self.job) if size}
+        return told.pop() if len(told) == 1 else self.hang.world_size if self.hang else None
+
+
+def checklist(job: Job, hang: HangAnalysis | None) -> Sequence[Check]:
+    """`hang`: of the same job; None where no rank left a dump."""
+    evidence = _Evidence(job, hang, _events(job))
+    return [check(evidence) for check in _CHECKS]
+
+
+# ---- the seven -----------------------------------------------------------------------------------------------------
+
+
+def _same_calls(evidence: _Evidence) -> Check:
+    question = "Does every rank call the same collectives, in the same order and with the same shapes?"
+    if differs := evidence.faults(Cause.CALL, Cause.TENSORS, Cause.GROUPS):
+        said = "; ".join(f"{fault.cause} ({ranks(fault.ranks or fault.candidates)})" for fault in differs)
+        return Check(question, "no", f"{said}.")
+    how = "Set TORCH_FR_BUFFER_SIZE=2000 before the job starts, and collect the dumps of all ranks."
+    hang = evidence.hang
+    if hang is None or not hang.dumped:
+        return Check(question, "not known", "No flight-recorder dump is at hand.", how)
+    if hang.absent:
+        seen = count(len(hang.dumped), "dump")
+        return Check(
+            question, "not known", f"The {seen} at hand agree; {ranks(hang.absent)} left none.", f"Add them. {how}"
+        )
+    if hang.world_size is None:
+        return Check(question, "not known", "The dumps agree, and do not say how many ranks there are.", how)
+    return Check(question, "yes", f"The dumps of all {hang.world_size} ranks agree as far as they overlap.")
+
+
+def _rendezvous(evidence: _Evidence) -> Check:
+    question = "Do world size, rank and rendezvous agree?"
+    sizes = sorted(_world_sizes(evidence.job))
+    if len(sizes) > 1:
+        return Check(question, "no", f"Ranks were started with different world sizes: {', '.join(map(str, sizes))}.")
+    if evidence.faults(Cause.INIT):
+        return Check(question, "no", "The dumps show an initialisation that disagrees; see the faults.")
+    alive = [beat for beat in evidence.job.heartbeats if beat.ended is None]
+    if twice := [rank for rank, n in Counter(beat.rank for beat in alive).items() if n > 1]:
+        return Check(question, "no", f"Several living processes are {ranks(twice)}.")
+    how = "On every node: tr '\\0' '\\n' < /proc/PID/environ | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_)'"
+    known = {
+        *(beat.rank for beat in alive),
+        *(source.rank for source in evidence.job.sources if source.rank is not None),
+    }
+    size = evidence.world_size
+    if size is None:
+        return Check(question, "not known", "Nothing says how many ranks the job has.", how)
+    if beyond := [rank for rank in known if rank >= size]:
+        return Check(question, "no", f"{ranks(beyond).capitalize()} cannot be among {size} ranks (0 to {size - 1}).")
+    if missing := set(range(size)) - known:
+        return Check(question, "not known", f"Nothing is heard of {ranks(missing)} of {size}.", how)
+    return Check(question, "yes", f"All {size} ranks are there once, with one world size.")
+
+
+def _device(evidence: _Evidence) -> Check:
+    question = "Is each rank's device bound by its local rank?"
+    places: defaultdict[tuple[str, object], set[object]] = defaultdict(set)
+    for beat in evidence.job.heartbeats:
+        if beat.device is not None and beat.host is not None:
+            places[beat.host, beat.device].add(beat.rank)
+    for event in evidence.of_kind("nccl.init"):
+        if event.host is not None and "bus_id" in event.fields:
+            places[event.host, f"bus {event.fields['bus_id']}"].add(event.pid)
+    if duplicate := [event for event in evidence.of_kind("nccl.warning") if "uplicate GPU" in event.text]:
+        return Check(question, "no", f"NCCL says so: {duplicate[0].text}")
+    if shared := [(place, who) for place, who in places.items() if len(who) > 1]:
+        (host, device), who = shared[0]
+        return Check(question, "no", f"{count(len(who), 'rank')} use device {device} of host {host}.")
+    how = "Look for torch.cuda.set_device(LOCAL_RANK), not RANK; NCCL_DEBUG=INFO prints cudaDev and busId of each rank."
+    if not places:
+        return Check(question, "not known", "Neither a heartbeat nor a log of NCCL names a device.", how)
+    size = evidence.world_size
+    if size is None or len(places) < size:
+        return Check(question, "not known", f"The {count(len(places), 'device')} named are of one rank each.", how)
+    return Check(question, "yes", f"All {len(places)} devices named are of one rank each.")
+
+
+def _network(evidence: _Evidence) -> Check:
+    question = "Do all ranks use the same network, NICs and IB or RoCE settings?"
+    networks: defaultdict[str, set[object]] = defaultdict(set)
+    for event in evidence.of_kind("nccl.net"):
+        if "network" in event.fields:
+            networks[str(event.fields["network"])].add((event.host, event.pid, event.device))
+    settings: defaultdict[str, set[str]] = defaultdict(set)
+    for event in evidence.of_kind("nccl.env"):
+        settings[str(event.fields.get("name"))].add(str(event.fields.get("value")))
+    if len(networks) > 1:
+        said = ", ".join(f"{name} ({count(len(who), 'rank')})" for name, who in sorted(networks.items()))
+        return Check(question, "no", f"Different networks are in use: {said}.")
+    if mixed := [name for name, values in sorted(settings.items()) if len(values) > 1 and name not in _PER_RANK]:
+        return Check(question, "no", f"{mixed[0]} differs: {', '.join(sorted(settings[mixed[0]]))}.")
+    how = "Start with NCCL_DEBUG=INFO NCCL_DEBUG_FILE=nccl.%h.%p, and pass the logs of all nodes."
+    if not networks:
+        return Check(question, "not known", "No log of NCCL says which network it uses.", how)
+    ((network, who),) = networks.items()
+    size = evidence.world_size
+    if size is None or len(who) < size:
+        return Check(question, "not known", f"{count(len(who), 'rank')} that say so use {network}.", how)
+    return Check(question, "yes", f"All {len(who)} ranks use {network}.")
+
+
+_PER_RANK = ("NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE")
+
+
+def _early(evidence: _Evidence) -> Check:
+    question = "Are all ranks still there, so that none left early?"
+    ended = [beat for beat in evidence.job.heartbeats if beat.ended is not None]
+    if ended:
+        said = "; ".join(f"rank {beat.rank}: {beat.ended}" for beat in ended[:4])
+        return Check(question, "no", f"{said}{f'; {len(ended) - 4} more' if len(ended) > 4 else ''}.")
+    if dead := evidence.faults(Cause.DEAD):
+        return Check(question, "no", f"Dead or restarted: {ranks(r for fault in dead for r in fault.ranks)}.")
+    if gone := evidence.of_kind(*_ENDS):
+        return Check(question, "no", f"A log says: {gone[0].text}")
+    alive = {beat.rank for beat in evidence.job.heartbeats}
+    alive |= {thread.rank for thread in evidence.job.stacks if thread.rank is not None}
+    size = evidence.world_size
+    how = "sacct -j JOB --format=JobID,State,ExitCode,Node; dmesg -T | grep -iE 'oom|killed process|xid' on each node."
+    if size is not None and set(range(size)) <= alive:
+        return Check(question, "yes", f"All {size} ranks were alive when somebody looked.")
+    seen = (
+        f"{ranks(alive).capitalize()} were alive when somebody looked." if alive else "Nobody looked at the processes."
+    )
+    return Check(question, "not known", seen, how)
+
+
+_ENDS = (
+    "slurm.oom", "slurm.node_fail", "slurm.cancelled", "slurm.time_limit", "slurm.preempted", "slurm.exit",
+    "slurm.terminating", "launcher.exit", "launcher.signal", "nccl.ras.dead",
+)  # fmt: skip
+
+
+def _connections(evidence: _Evidence) -> Check:
+    question = "Does NCCL_DEBUG=INFO show the topology and the connections?"
+    case = evidence.job.case
+    if not case.value(_N_CONNECTIONS):
+        how = (
+            "Start with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET,ENV, or, of a running job: nccl ras (ncclras)."
+        )
+        return Check(question, "no", "No log of NCCL with connections is at hand.", how)
+    warnings = evidence.of_kind("nccl.warning")
+    first = (
+        f" The first of {count(len(warnings), 'warning')}: {warnings[0].text}" if warnings else " It warns of nothing."
+    )
+    most = ", ".join(f"{row['via']} ({row['n']})" for row in case.rows(_TRANSPORTS))
+    return Check(question, "yes", f"{f'Connections: {most}.' if most else 'It shows its rings.'}{first}")
+
+
+def _nccl_tests(evidence: _Evidence) -> Check:
+    question = "Do nccl-tests on the same nodes pass, so that it is the code and not the network?"
+    case = evidence.job.case
+    n, wrong = case.rows("SELECT count(*) AS n, sum(coalesce(n_wrong, 0)) AS wrong FROM comm_measurement")[0]
+    if not n:
+        how = (
+            "On the same nodes: mpirun -np RANKS ./build/all_reduce_perf -b 8 -e 1G -f 2 -g 1; it hangs, too: network "
+            "or driver; it passes: the code, or the order of its collectives."
+        )
+        return Check(question, "not known", "No measurement of nccl-tests is at hand.", how)
+    if wrong:
+        return Check(question, "no", f"{count(wrong, 'element')} came out wrong in {count(n, 'measurement')}.")
+    return Check(question, "yes", f"{count(n, 'measurement')} of collectives came out right.")
+
+
+_CHECKS: Sequence[Callable[[_Evidence], Check]] = (
+    _same_calls, _rendezvous, _device, _network, _early, _connections, _nccl_tests,
+)  # fmt: skip
+
+
+# ---- what is asked of the case -------------------------------------------------------------------------------------
+
+
+def _world_sizes(job: Job) -> set[int]:
+    told: Iterable[int | None] = (
+        *(source.world_size for source in job.sources),
+        *(beat.world_size for beat in job.heartbeats),
+    )
+    return {size for size in told if size is not None}
+
+
+def _events(job: Job) -> list[_LogEvent]:
+    return [_LogEvent(**{**dict(row), "fields": json.loads(row["fields"])}) for row in job.case.rows(_EVENTS)]
+
+
+_EVENTS = """
+SELECT host, pid, rank, device, kind, communicator, fields, text
+  FROM log_event
+ WHERE (kind GLOB 'nccl.*' OR kind GLOB 'slurm.*' OR kind GLOB 'launcher.*')
+   AND kind NOT IN ('nccl.transport', 'nccl.ring', 'nccl.path', 'nccl.calls', 'nccl.choice')
+ ORDER BY id
+"""
+"""But for those that come by the hundred thousand."""
+
+_N_CONNECTIONS = """
+SELECT count(*)
+  FROM log_event
+ WHERE kind IN ('nccl.transport', 'nccl.ring', 'nccl.connected', 'nccl.graph', 'nccl.path')
+"""
+
+_TRANSPORTS = """
+SELECT substr(fields ->> 'via', 1, 40) AS via, count(*) AS n
+  FROM log_event
+ WHERE kind = 'nccl.transport'
+ GROUP BY via
+ ORDER BY n DESC, via
+ LIMIT 3
+"""

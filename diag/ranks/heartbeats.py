@@ -1,0 +1,61 @@
+"""The last sign of life of each rank, and what it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from diag.store.case import Case
+
+STALE_NS = 3_000_000_000
+"""A rank that runs Python notes so every 0.5 s (diag/collect/heartbeat.py): six times it has not, by then."""
+
+Condition = Literal["finished", "ended", "stopped", "no Python", "runs Python"]
+"""'stopped': by a signal or a debugger. 'no Python': a call holds the GIL, or the kernel holds the process."""
+
+
+@dataclass(frozen=True)
+class RankBeat:
+    """A row of the table `heartbeat`, which says what the fields are."""
+
+    source_id: int
+    rank: int
+    world_size: int | None
+    local_rank: int | None
+    device: int | None
+    host: str | None
+    pid: int | None
+    time_ns: int
+    written_ns: int
+    beat_ns: int | None
+    state: str | None
+    step: int | None
+    phase: str | None
+    ended: str | None
+
+    @property
+    def condition(self) -> Condition:
+        if self.ended is not None:
+            return "finished" if self.ended == "finished" else "ended"
+        if self.state in ("T", "t"):
+            return "stopped"
+        return "no Python" if self.written_ns - self.time_ns > STALE_NS else "runs Python"
+
+    @property
+    def silent_ns(self) -> int | None:
+        """Since the program itself last told its step or phase; None: it never did."""
+        return None if self.beat_ns is None else self.written_ns - self.beat_ns
+
+
+def load_heartbeats(case: Case) -> Sequence[RankBeat]:
+    """By rank; of two files of one rank, as before and after a restart, the older one first."""
+    return [RankBeat(**dict(row)) for row in case.rows(_HEARTBEATS)]
+
+
+_HEARTBEATS = """
+SELECT source_id, rank, world_size, local_rank, device, host, pid, time_ns, written_ns, beat_ns, state, step, phase,
+       ended
+  FROM heartbeat
+ ORDER BY rank, written_ns, source_id
+"""

@@ -1,0 +1,93 @@
+"""Flight recorders, read from the case."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from diag.ranks.dumps import Column, Dumps, Entries, Membership, RankDump, together
+from diag.ranks.hang import GroupLabel
+from diag.ranks.signatures import Signature, Signatures
+from diag.store.case import Case, Source
+
+SIGNATURES = "SELECT id, op, input_sizes, input_dtypes, output_sizes, output_dtypes FROM call_signature ORDER BY id"
+
+GROUPS = """
+SELECT id, source_id, name, description, ranks, last_enqueued, last_started, last_completed
+  FROM process_group
+ ORDER BY source_id, id"""
+
+ENTRIES = """
+SELECT id, source_id, group_id, signature_id,
+       COALESCE(record_id, -1) AS record_id,
+       COALESCE(sequence, -1) AS sequence,
+       COALESCE(p2p_sequence, -1) AS p2p_sequence,
+       COALESCE(is_p2p, 0) AS is_p2p,
+       COALESCE(created_ns, -1) AS created_ns,
+       COALESCE(completed_ns, -1) AS completed_ns,
+       COALESCE(is_retired, 0) OR completed_ns IS NOT NULL OR COALESCE(state = 'completed', 0) AS is_done,
+       COALESCE(timeout_ns, -1) AS timeout_ns,
+       COALESCE(stack_id, -1) AS stack_id
+  FROM recorder_entry
+ ORDER BY source_id, record_id, id"""
+
+COLUMNS = ("id", "source_id", "group_id", "signature_id", "record_id", "sequence", "p2p_sequence", "is_p2p",
+           "created_ns", "completed_ns", "is_done", "timeout_ns", "stack_id")  # fmt: skip
+
+
+def load_dumps(case: Case) -> Dumps:
+    sources = [source for source in case.sources if source.captured("process_group")]
+    signatures = Signatures({row[0]: Signature(*row) for row in case.db.execute(SIGNATURES)})
+    dumps = list(_dumps(case, sources, signatures))
+    ranked = [dump for dump in dumps if dump.rank >= 0]
+    return together(ranked, unranked=tuple(dump.source for dump in dumps if dump.rank < 0))
+
+
+def _dumps(case: Case, sources: Sequence[Source], signatures: Signatures) -> Iterator[RankDump]:
+    memberships: defaultdict[int, list[Membership]] = defaultdict(list)
+    for group_id, source_id, name, description, ranks, enqueued, _, completed in case.db.execute(GROUPS):
+        label = GroupLabel(name or "", description or "", parsed_ranks(ranks))
+        memberships[source_id].append(Membership(group_id, label, enqueued, completed))
+    rows = case.arrays(ENTRIES, dict.fromkeys(COLUMNS, "<i8"))
+    for source in sources:
+        first, last = np.searchsorted(rows["source_id"], [source.id, source.id + 1])
+        groups = memberships[source.id]
+        yield RankDump(
+            rank=-1 if source.rank is None else source.rank,
+            source=source.id,
+            world_size=source.world_size,
+            groups=groups,
+            entries=_entries({name: column[first:last] for name, column in rows.items()}, groups),
+            signatures=signatures,
+        )
+
+
+def _entries(rows: Mapping[str, Column], groups: Sequence[Membership]) -> Entries:
+    ids = np.array([group.id for group in groups], dtype=np.int64)
+    return Entries(
+        id=rows["id"],
+        group=np.searchsorted(ids, rows["group_id"]),
+        signature=rows["signature_id"],
+        record_id=rows["record_id"],
+        sequence=rows["sequence"],
+        p2p_sequence=rows["p2p_sequence"],
+        is_p2p=rows["is_p2p"] != 0,
+        is_done=rows["is_done"] != 0,
+        created_ns=rows["created_ns"],
+        completed_ns=rows["completed_ns"],
+        timeout_ns=rows["timeout_ns"],
+        stack_id=rows["stack_id"],
+    )
+
+
+def parsed_ranks(text: str | None) -> tuple[int, ...] | None:
+    """None where the recorder does not know them: Gloo writes an empty list.
+
+    >>> parsed_ranks("[0, 8]"), parsed_ranks("[]"), parsed_ranks(None)
+    ((0, 8), None, None)
+    """
+    ranks = json.loads(text) if text else []
+    return tuple(ranks) or None

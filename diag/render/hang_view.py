@@ -1,0 +1,67 @@
+"""What `diag hang` shows, worked out while the case is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from diag.ranks.checklist import Check, checklist
+from diag.ranks.hang import HangAnalysis
+from diag.ranks.heartbeats import RankBeat
+from diag.ranks.job import Job
+from diag.ranks.stack_answer import StackAnswer, stack_answer
+from diag.ranks.stack_clusters import StackCluster, clusters
+from diag.rules.finding import Finding
+from diag.rules.report import Report
+
+SUBJECTS = ("hang.", "job.", "nccl.")
+"""Rules that speak of the ranks of a job together."""
+
+
+@dataclass(frozen=True)
+class HangView:
+    """`hang` is None where no rank left a dump; `notes`: what could not be learnt from a live job."""
+
+    report: Report
+    hang: HangAnalysis | None
+    stacks: StackAnswer
+    clusters: Sequence[StackCluster]
+    beats: Sequence[RankBeat]
+    checks: Sequence[Check]
+    notes: Sequence[str] = ()
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """About why the job stands still first, then about its health, each as they are ranked."""
+        found = [finding for finding in self.report.findings if finding.rule.startswith(SUBJECTS)]
+        return sorted(found, key=lambda finding: not finding.rule.startswith("hang."))
+
+    @property
+    def lead(self) -> Finding | None:
+        return next((finding for finding in self.findings if finding.rule.startswith("hang.")), None)
+
+    @property
+    def silent(self) -> Sequence[RankBeat]:
+        """Ranks whose heartbeat says more than that they run Python."""
+        return [beat for beat in self.beats if beat.condition != "runs Python"]
+
+    @property
+    def tells_something(self) -> bool:
+        return bool(self.findings or self.clusters or self.beats or self.hang)
+
+
+def hang_view(job: Job, report: Report, notes: Sequence[str] = ()) -> HangView:
+    hang = analysis_of(job)
+    return HangView(
+        report=report,
+        hang=hang,
+        stacks=stack_answer(job.stacks),
+        clusters=clusters(job.stacks),
+        beats=job.heartbeats,
+        checks=checklist(job, hang),
+        notes=notes,
+    )
+
+
+def analysis_of(job: Job) -> HangAnalysis | None:
+    return None

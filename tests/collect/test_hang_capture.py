@@ -1,0 +1,139 @@
+"""A job that stands still, looked at from outside: three real ranks on Gloo, one of which does not come."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from diag.collect import py_spy
+from diag.collect.hang_capture import look, ranks_below
+from diag.collect.stacks import dump
+from diag.errors import InputError
+from diag.ingest.importer import ImportOptions, open_inputs
+from diag.ingest.input_file import silent
+from diag.ranks.job import Job
+from diag.ranks.stack_answer import stack_answer
+from tests.collect.watched import PROGRAMS, line_of, running, wait_for
+
+LAUNCHER = """
+import os, subprocess, sys
+ranks = [
+    subprocess.Popen([sys.executable, *sys.argv[1:]], env={**os.environ, "RANK": str(r), "WORLD_SIZE": "3"})
+    for r in range(3)
+]
+for rank in ranks:
+    rank.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def needs_py_spy() -> None:
+    if py_spy.find_py_spy() is None:
+        pytest.skip("py-spy is not installed")
+    with running("hot_line.py") as process:
+        if "CAP_SYS_PTRACE" in (why := dump(process.pid).untold or ""):
+            pytest.skip(why)
+
+
+@contextmanager
+def job_of_three(folder: Path, how: str) -> Iterator[subprocess.Popen[str]]:
+    """Their launcher, once all ranks are in the step that does not end."""
+    pytest.importorskip("torch")
+    arguments = [str(PROGRAMS / "three_ranks.py"), f"file://{folder}/rendezvous", how]
+    with running(LAUNCHER, *arguments) as launcher:
+        assert launcher.stdout
+        for _ in range(2):
+            launcher.stdout.readline()
+        yield launcher
+
+
+@pytest.fixture(params=["sleep", "gil"])
+def how(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_the_rank_that_does_not_come_is_named(tmp_path: Path, how: str, needs_py_spy: None) -> None:
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    with job_of_three(tmp_path, how) as launcher:
+        pids = [each.pid for each in ranks_below(launcher.pid)]
+        wait_for(lambda: all(_is_asleep(pid) for pid in pids))
+        looked = look([launcher.pid], evidence, silent, apart_s=0.3)
+        assert launcher.poll() is None
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not looked.is_blank
+    assert any("TORCH_NCCL_DEBUG_INFO_PIPE_FILE" in why for why in looked.why_not)
+    with open_inputs([evidence], ImportOptions(use_cache=False)) as case:
+        job = Job(case)
+        assert [(s.rank, s.rank_origin, s.world_size, s.tool) for s in job.sources] == [
+            (rank, "environment", 3, "diag hang") for rank in range(3)
+        ]
+        answer = stack_answer(job.stacks)
+    (waiting,), (elsewhere,) = answer.waiting, answer.elsewhere
+    assert (waiting.ranks, waiting.frames[0].function) == ((0, 2), "all_reduce")
+    assert (elsewhere.ranks, elsewhere.moved) == ((1,), 0)
+    assert elsewhere.own is not None
+    assert elsewhere.own.function == "load_batch"
+    assert [holder.rank for holder in answer.holders] == ([1] if how == "gil" else [])
+    if how == "gil":
+        (holder,) = answer.holders
+        assert (holder.frames[0].line, holder.is_running) == (line_of("three_ranks.py", "PyDLL(None)"), False)
+        assert (holder.state, bool(holder.waits_in) or os.geteuid() != 0) == ("S", True)
+
+
+def _is_asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def test_the_process_of_a_launcher_stands_for_the_ranks_it_started(tmp_path: Path) -> None:
+    code = "import os, subprocess, sys; print(flush=True); sys.stdin.readline()"
+    start = (
+        "import os, subprocess, sys\n"
+        f"worker = [sys.executable, '-c', {code!r}]\n"
+        "for r in '01':\n"
+        "    env = {**os.environ, 'RANK': r}\n"
+        "    subprocess.Popen(worker, env=env, stdout=subprocess.PIPE).stdout.read(1)\n"
+        "print(flush=True); sys.stdin.readline()"
+    )
+    with running(start) as launcher:
+        assert [each.rank for each in ranks_below(launcher.pid)] == [0, 1]
+        rank = ranks_below(launcher.pid)[0]
+        assert [each.pid for each in ranks_below(rank.pid)] == [rank.pid]
+
+
+def test_a_process_without_ranks_stands_for_itself() -> None:
+    with running("print(flush=True); input()") as process:
+        assert [(each.pid, each.rank) for each in ranks_below(process.pid)] == [(process.pid, _rank_here())]
+
+
+def _rank_here() -> int | None:
+    return int(os.environ["RANK"]) if "RANK" in os.environ else None
+
+
+def test_a_process_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    with pytest.raises(InputError, match=f"There is no process {process.pid}"):
+        look([process.pid], tmp_path, silent)
+
+
+def test_a_process_that_waits_to_be_asked_for_has_ended(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        process = stack.enter_context(subprocess.Popen([sys.executable, "-c", ""]))
+        wait_for(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        with pytest.raises(InputError, match="has ended"):
+            look([process.pid], tmp_path, silent)
+
+
+def test_of_what_runs_no_python_there_is_a_reason(tmp_path: Path) -> None:
+    with running("import os; print(flush=True); os.execv('/bin/sleep', ['sleep', '60'])") as process:
+        wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe").endswith(("sleep", "coreutils", "busybox")))
+        looked = look([process.pid], tmp_path, silent, wait_s=0)
+    assert looked.is_blank
+    assert "does not run Python" in looked.why_not[0]
