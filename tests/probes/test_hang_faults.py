@@ -129,7 +129,7 @@ def test_heartbeats_show_who_lives_and_where(fault: HangFault, hang_evidence: Pa
         assert beat["rank"] == rank
         assert beat["world_size"] == fault.told_world_size.get(rank, fault.world_size)
         assert (beat["step"], beat["phase"]) in fault.stands_at[rank] or fault.fails
-        is_silent = beat["written_ns"] - beat["time_ns"] > 2e9
+        is_silent = beat["written_ns"] - beat["time_ns"] > 4e9
         assert is_silent == (rank in fault.holds_gil)
         assert (beat["ended"] is not None) == fault.fails
 

@@ -17,8 +17,8 @@ DEADLINE_S = 60.0
 POLL_S = 0.02
 STILL_LOOKS = 3
 """Looks in a row that find the same, each after every rank has written its files anew."""
-SILENT_NS = 2_000_000_000
-"""For how long a rank whose GIL is held must have run no Python: four times as long as its heartbeat lets pass."""
+SILENT_NS = 4_000_000_000
+"""For how long a rank whose GIL is held must have run no Python: eight times as long as its heartbeat lets pass."""
 
 
 @dataclass(frozen=True)
