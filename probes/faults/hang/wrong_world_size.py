@@ -17,7 +17,7 @@ def program(member: Member) -> None:
 
 INITIALISES = frozenset({(None, "initialise")})
 INITIALISES_OR_REDUCES = INITIALISES | {(0, "reduce gradients")}
-"""Whether a rank waits for the wrong one depends on which of the two opens their connection: Gloo compares ports."""
+"""Whether a rank waits for the wrong one is chance, as it is which of the two opens their connection."""
 FAULT = HangFault(
     name="wrong-world-size",
     idea="rank 1 was told that there are 4 ranks, the others that there are 3",
