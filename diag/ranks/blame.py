@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from diag.ranks.communicators import Communicator, Communicators, communicators_of
 from diag.ranks.differing import Disagreement, disagreements
@@ -33,7 +34,7 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    ranks: tuple[int, ...]  # those at fault: the fewer ones where most ranks agree
+    ranks: tuple[int, ...]  # those at fault: the fewer ones where most agree, else all
     members: tuple[int, ...]
     calls: Sequence[CallNode]
     is_order: bool  # all have called everything, in different orders
@@ -88,7 +89,7 @@ def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
             cycles.extend([*in_order, *in_turn])
             missing.extend(absentees)
             if not (in_order or absentees or in_turn):
-                unfinished.extend(_half_known(graph, ranks))
+                unfinished.extend(_entangled(graph, ranks))
         elif component and max(component) < 0:
             node = graph.node_of(max(component))
             if (node.call.key, node.call.sequence) not in differing:
@@ -126,10 +127,36 @@ def _awaited(graph: WaitGraph, ranks: Collection[int]) -> dict[int, list[CallNod
 
 
 def _missing(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Missing]:
-    """Those of a sink that others wait for, and that wait for nobody to call something, as far as is known."""
+    """Those of a sink that others wait for, and whom their own calls would set free."""
     for rank, calls in sorted(_awaited(graph, ranks).items()):
-        if rank not in graph.ended and all(need == "behind other work" for _, _, need in graph.edges(rank)):
+        if rank not in graph.ended and _frees_itself(graph, rank):
             yield Missing(rank, calls)
+
+
+def _frees_itself(graph: WaitGraph, rank: int) -> bool:
+    """Whether all that a rank waits for is waiting, in the end, for nothing but this rank's own calls."""
+    before: dict[int, set[int]] = {}
+    todo = [rank]
+    while todo:
+        one = todo.pop()
+        before[one] = set()
+        for other, _, need in graph.edges(one):
+            if other == rank and need == "not called":
+                continue
+            if need != "behind other work":
+                return False
+            before[one].add(other)
+            if other not in before and other not in todo:
+                todo.append(other)
+    return _has_no_circle(before)
+
+
+def _has_no_circle(graph: Mapping[int, Collection[int]]) -> bool:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cycle]:
@@ -138,25 +165,34 @@ def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cy
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            at_fault = {rank for node in calls for rank in _fewer(node, component, need)}
-            is_order = need == "behind other work"
-            yield Cycle(tuple(sorted(at_fault)), tuple(sorted(component)), calls, is_order)
+            sides = [_sides(node, component, need) for node in calls]
+            fewer = {rank for few, many in sides for rank in few} - {rank for few, many in sides for rank in many}
+            yield Cycle(
+                ranks=tuple(sorted(fewer or component)),
+                members=tuple(sorted(component)),
+                calls=calls,
+                is_order=need == "behind other work",
+            )
 
 
-def _fewer(node: CallNode, ranks: Collection[int], need: Need) -> Collection[int]:
-    """Of those that are in a call first and those that are not, the fewer ones; all where they are as many."""
+def _sides(node: CallNode, ranks: Collection[int], need: Need) -> tuple[Collection[int], Collection[int]]:
+    """Of those that are in a call first and those that are not: the fewer ones, the others; neither of equals."""
     without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
-    if not without or not first:
-        return ()
-    return without | first if len(without) == len(first) else min(without, first, key=len)
+    few, many = sorted((without, first), key=len)
+    return ((), ()) if not few or len(few) == len(many) else (few, many)
 
 
-def _half_known(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
-    """Ranks that would be held up by nobody if it were known what they have called."""
-    for node in graph.nodes:
-        if any(need == "not known" and rank in ranks for rank, need in node.needs.items()):
-            yield Unfinished(node, tuple(sorted({*ranks, *node.rows})), is_half_known=True)
+def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:
+    """Ranks that hold each other up, and not all of whose calls are known: any of them may have begun it."""
+    nodes = [
+        node
+        for node in graph.nodes
+        if any(need != "behind other work" and rank in ranks for rank, need in node.needs.items())
+    ]
+    if nodes:
+        callers = {rank for node in nodes for rank in node.rows}
+        yield Unfinished(nodes[0], tuple(sorted({*ranks, *callers})), is_half_known=True)
 
 
 # ---- what an absent dump would decide ------------------------------------------------------------------------------

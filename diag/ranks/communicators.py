@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from diag.ranks.dumps import Dumps, RankDump
 from diag.ranks.hang import GroupLabel
-from diag.ranks.signatures import EAGER_BYTES, Signature
+from diag.ranks.signatures import Signature
 from diag.ranks.standing import GroupStanding, Identity, Standing
 
 DEFAULT_GROUP = "default_pg"
@@ -23,10 +23,19 @@ class Communicator:
     of: dict[int, GroupStanding] = field(default_factory=dict)  # members whose dumps know it
     has_p2p: bool = False
 
+    def called(self, rank: int) -> tuple[int, bool] | None:
+        """Number of the last collective that a member called, and whether it can be no later one. None: not known."""
+        one = self.of[rank]
+        if self.has_p2p or one.status is None:
+            return (one.seen, one.is_all_seen) if one.seen >= 0 or one.is_all_seen else None
+        return max(one.seen, one.status), True
+
     def completed(self, rank: int) -> int | None:
-        """Number of the last collective that a rank completed; None where its status may count something else."""
-        standing = self.of[rank]
-        return None if self.has_p2p and not standing.has_p2p else standing.completed
+        """Number of the last collective that a member completed. None: not known."""
+        one = self.of[rank]
+        if self.has_p2p or one.completed_status is None:
+            return one.completed_seen
+        return max(one.completed_status, -1 if one.completed_seen is None else one.completed_seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +57,20 @@ class Communicators:
         dump = self.dumps.get(rank)
         if dump is None:
             return None
-        standing = group.of.get(rank)
-        if standing is None:
+        if rank not in group.of:
             return False if dump.tells_groups or dump.is_whole else None
-        if standing.enqueued is None or (group.has_p2p and not standing.has_p2p):
+        called = group.called(rank)
+        if called is None:
             return None
-        if standing.enqueued >= sequence:
-            return True
-        return False if standing.is_exact else None
+        last, is_last = called
+        return True if last >= sequence else False if is_last else None
 
-    def has_matched(self, rank: int, row: int, peer: int, group: Communicator, *, is_send: bool) -> bool | None:
+    def has_matched(self, rank: int, peer: int, group: Communicator, *, is_send: bool) -> bool | None:
         """Whether the peer called the other half of a rank's oldest outstanding send to it, or receive from it.
 
-        Calls between two ranks match in the order in which they were made. Where a recorder has forgotten some, those
-        that are outstanding on both sides match: neither half of a large message completes without the other.
+        Calls between two ranks match in the order in which they were made, so they are counted. Where a recorder has
+        forgotten some, those that are outstanding on both sides match; one that has none outstanding on the other side
+        may also have been answered, and its end not been seen.
         """
         dump = self.dumps.get(peer)
         if dump is None:
@@ -75,7 +84,19 @@ class Communicators:
             return answers.get((rank, not is_send), 0) > calls.get((peer, is_send), 0) - outstanding
         if there.p2p.get((rank, not is_send)):
             return True
-        return False if self.signature(rank, row).n_bytes > EAGER_BYTES else None
+        return False if self._has_called_fewer(group, rank, peer) else None
+
+    def _has_called_fewer(self, group: Communicator, rank: int, peer: int) -> bool:
+        """Of a group of two, whether the peer made fewer sends and receives than the oldest outstanding one's number.
+
+        Its status counts them if it counts more than there were collectives.
+        """
+        here, there = group.of[rank], group.of[peer]
+        if len(group.members) != 2 or there.outstanding or there.status is None:
+            return False
+        oldest = min(rows[0] for rows in here.p2p.values())
+        number = int(self.dumps[rank].entries.p2p_sequence[oldest])
+        return here.seen < there.status < number
 
 
 def communicators_of(dumps: Dumps) -> Communicators:
@@ -93,7 +114,15 @@ def communicators_of(dumps: Dumps) -> Communicators:
     for one in found.values():
         if not one.members:
             one.members = sorted(_members(one, dumps))
+        one.has_p2p |= _counts_something_else(one)
     return Communicators(dumps.by_rank, standings, found)
+
+
+def _counts_something_else(group: Communicator) -> bool:
+    """Whether a status counts sends and receives though no entry shows any: none completes what others never called."""
+    called = [one.seen for one in group.of.values() if one.seen >= 0 and one.is_all_seen]
+    completed = [one.completed_status or -1 for one in group.of.values() if one.seen < 0]
+    return bool(called and completed) and max(completed) > min(called)
 
 
 def _members(group: Communicator, dumps: Dumps) -> Iterable[int]:

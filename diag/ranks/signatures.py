@@ -46,13 +46,7 @@ COUNTED = {
 """Whose number of elements must be equal on all ranks. That of the parts of an all_gather or reduce_scatter may differ,
 as may all of an all-to-all, a gather and a scatter."""
 
-EAGER_BYTES = 4 << 20
-"""A send of more cannot complete before its receive has begun: it does not fit the buffer between two GPUs (NCCL
-environment variables, NCCL_BUFFSIZE: 4 MiB)."""
-
 _P2P = re.compile(r"(send|recv) (\d{1,9})(?:->|<-)(\d{1,9})")
-_BYTES = (("64", 8), ("Double", 8), ("Long", 8), ("BFloat16", 2), ("Half", 2), ("Short", 2), ("16", 2), ("8", 1),
-          ("Char", 1), ("Byte", 1), ("Bool", 1))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,10 +84,6 @@ class Signature:
     def counts(self) -> tuple[int | None, int | None]:
         """Elements that go in and come out; None where they are not recorded, as those of a coalesced call."""
         return _elements(self.input_sizes), _elements(self.output_sizes)
-
-    @cached_property
-    def n_bytes(self) -> int:
-        return (self.counts[0] or 0) * max((_size_of(dtype) for dtype in self.dtypes), default=0)
 
     @cached_property
     def completes_only_together(self) -> bool:
@@ -161,7 +151,3 @@ def _elements(sizes: str) -> int | None:
     if not shapes or not all(isinstance(shape, list) and all(isinstance(n, int) for n in shape) for shape in shapes):
         return None
     return sum(math.prod(shape) for shape in shapes if isinstance(shape, list))
-
-
-def _size_of(dtype: str) -> int:
-    return next((size for part, size in _BYTES if part in dtype), 4)

@@ -15,6 +15,8 @@ from diag.ranks.hang import GroupLabel
 if TYPE_CHECKING:
     from diag.ranks.dumps import Membership, RankDump
 
+Rows = NDArray[np.int64]
+
 Side = tuple[int, bool]
 """(the other rank, whether this one sends)."""
 
@@ -32,10 +34,12 @@ class GroupStanding:
 
     label: GroupLabel
     outstanding: int  # calls that are not completed
-    has_p2p: bool  # the group is also used for sends and receives
-    enqueued: int | None  # number of the last collective; None: not known
-    is_exact: bool  # whether it can be no higher
-    completed: int | None  # number of the last collective that is known to be completed
+    has_p2p: bool  # the rank also uses the group for sends and receives, as its entries show
+    status: int | None  # number of the last call, of whichever kind it was
+    seen: int  # number of the last collective by the entries; -1: none
+    completed_seen: int | None  # the last one that is completed, by the entries
+    completed_status: int | None  # number of the last call that is completed, of whichever kind it was
+    is_all_seen: bool  # whether there can be no collective after the last one that is seen
     oldest: int | None  # row of the oldest collective that is not completed
     together: int | None  # the same of those that no rank completes before all have entered them
     p2p: Mapping[Side, Sequence[int]]  # rows of sends and receives that are not completed, oldest first
@@ -71,52 +75,56 @@ class Standing:
 
 def standing_of(dump: RankDump) -> Standing:
     entries = dump.entries
-    is_open = ~entries.is_done
     order = np.argsort(entries.group, kind="stable")
     edges = np.searchsorted(entries.group[order], np.arange(len(dump.groups) + 1))
-    groups = [_in_group(dump, group, order[edges[at] : edges[at + 1]]) for at, group in enumerate(dump.groups)]
-    for at, group in enumerate(groups):
-        if group.completed is not None:
-            mine = order[edges[at] : edges[at + 1]]
-            is_open[mine[~entries.is_p2p[mine] & (entries.sequence[mine] <= group.completed)]] = False
-    rows = np.flatnonzero(is_open)
-    return Standing(groups, len(rows), int(rows[0]) if len(rows) else None)
+    is_open = ~entries.is_done
+    groups = []
+    for at, group in enumerate(dump.groups):
+        rows = order[edges[at] : edges[at + 1]]
+        is_open[rows] &= _is_open(dump, group, rows)
+        groups.append(_in_group(dump, group, rows, is_open[rows]))
+    outstanding = np.flatnonzero(is_open)
+    return Standing(groups, len(outstanding), int(outstanding[0]) if len(outstanding) else None)
 
 
-def _in_group(dump: RankDump, group: Membership, rows: NDArray[np.int64]) -> GroupStanding:
+def _is_open(dump: RankDump, group: Membership, rows: Rows) -> NDArray[np.bool_]:
+    """Not completed by the group's status, as far as that counts collectives."""
     entries = dump.entries
-    is_p2p, done, sequence = entries.is_p2p[rows], entries.is_done[rows], entries.sequence[rows]
-    has_p2p = bool(is_p2p.any() or (entries.p2p_sequence[rows] > 0).any())
-    by_status = None if has_p2p or (group.last_completed or -1) < 0 else group.last_completed
-    done_here = sequence[done & ~is_p2p]
-    completed = max([*([by_status] if by_status is not None else []), *done_here[-1:].tolist()], default=None)
-    is_open = ~done & (is_p2p | (sequence > (-1 if completed is None else completed)))
-    seen = sequence.max(initial=-1)
-    by_status = None if has_p2p else group.last_enqueued
-    enqueued = max(int(seen), -1 if by_status is None else by_status)
-    collectives, open_collectives = rows[~is_p2p], rows[is_open & ~is_p2p]
-    oldest = int(open_collectives[0]) if len(open_collectives) else None
-    if completed is None and oldest is not None:  # on one communicator they complete in order
-        completed = int(entries.sequence[oldest]) - 1
+    if group.last_completed is None or (entries.p2p_sequence[rows] > 0).any():
+        return np.ones(len(rows), dtype=np.bool_)
+    is_open: NDArray[np.bool_] = entries.is_p2p[rows] | (entries.sequence[rows] > group.last_completed)
+    return is_open
+
+
+def _in_group(dump: RankDump, group: Membership, rows: Rows, is_open: NDArray[np.bool_]) -> GroupStanding:
+    entries = dump.entries
+    is_p2p, sequence = entries.is_p2p[rows], entries.sequence[rows]
+    collectives, outstanding = rows[~is_p2p], rows[is_open & ~is_p2p]
+    done = sequence[~is_open & ~is_p2p]
+    oldest = int(outstanding[0]) if len(outstanding) else None
+    last_done = None if oldest is None else int(entries.sequence[oldest]) - 1  # on a communicator they end in order
+    numbers = np.where(is_p2p, entries.p2p_sequence[rows], sequence)
+    is_last_there = len(rows) > 0 and numbers[-1] == group.last_enqueued
     in_order = np.argsort(entries.sequence[collectives], kind="stable")
-    open_p2p = rows[is_open & is_p2p]
     return GroupStanding(
         label=group.label,
         outstanding=int(is_open.sum()),
-        has_p2p=has_p2p,
-        enqueued=enqueued if by_status is not None or len(rows) else None,
-        is_exact=not has_p2p or oldest is not None or bool(done.any()),
-        completed=completed,
+        has_p2p=bool((entries.p2p_sequence[rows] > 0).any()),
+        status=group.last_enqueued,
+        seen=int(sequence.max(initial=-1)),
+        completed_seen=int(done[-1]) if len(done) else last_done,
+        completed_status=group.last_completed,
+        is_all_seen=dump.is_whole or oldest is not None or bool((~is_open).any()) or bool(is_last_there),
         oldest=oldest,
-        together=next((int(row) for row in open_collectives if dump.signature(row).completes_only_together), None),
-        p2p=_by_side(dump, open_p2p),
+        together=next((int(row) for row in outstanding if dump.signature(row).completes_only_together), None),
+        p2p=_by_side(dump, rows[is_open & is_p2p]),
         p2p_calls=_all_calls(dump, rows[is_p2p], int(entries.p2p_sequence[rows].max(initial=0))),
         sequences=entries.sequence[collectives][in_order],
         rows=collectives[in_order],
     )
 
 
-def _by_side(dump: RankDump, rows: NDArray[np.int64]) -> Mapping[Side, Sequence[int]]:
+def _by_side(dump: RankDump, rows: Rows) -> Mapping[Side, Sequence[int]]:
     sides: dict[Side, list[int]] = {}
     for row in rows.tolist():
         peer, found = dump.peer(row), dump.signature(row).peer
@@ -125,7 +133,7 @@ def _by_side(dump: RankDump, rows: NDArray[np.int64]) -> Mapping[Side, Sequence[
     return sides
 
 
-def _all_calls(dump: RankDump, rows: NDArray[np.int64], counted: int) -> Mapping[Side, int] | None:
+def _all_calls(dump: RankDump, rows: Rows, counted: int) -> Mapping[Side, int] | None:
     """Sends and receives to and from each rank, where all that were ever made are still in the recorder."""
     if len(rows) != counted or (not counted and not dump.is_whole):
         return None

@@ -128,8 +128,8 @@ def _needs(facts: Communicators, node: CallNode, ended: Collection[int]) -> Iter
 def _has_called(facts: Communicators, node: CallNode, rank: int) -> bool | None:
     if node.call.ends is None:
         return facts.has_called(rank, node.group, node.call.sequence)
-    peer, row = next((other, row) for other, row in node.rows.items() if other != rank)
-    return facts.has_matched(peer, row, rank, node.group, is_send=peer == node.call.ends[0])
+    peer = next(other for other in node.rows if other != rank)
+    return facts.has_matched(peer, rank, node.group, is_send=peer == node.call.ends[0])
 
 
 def _is_done(node: CallNode, rank: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from diag.ranks.dumps import RankDump
@@ -134,8 +134,10 @@ class Simulation:
     # ---- what the recorders hold ------------------------------------------------------------------------------------
 
     def dump(self, rank: int, *, only_active: bool, with_status: bool = True) -> RankDump:
-        collectives: defaultdict[str, int] = defaultdict(int)
-        p2p: defaultdict[str, int] = defaultdict(int)
+        """Of what is outstanding only, as after a long run, or of all calls from the first on."""
+        before = random.Random(0)
+        collectives = {name: before.randrange(100_000) if only_active else 0 for name in self.groups}
+        p2p = {name: before.randrange(100_000) * uses if only_active else 0 for name, uses in self._uses_p2p(rank)}
         enqueued: defaultdict[str, int] = defaultdict(lambda: -1)
         completed: defaultdict[str, int] = defaultdict(lambda: -1)
         calls = []
@@ -166,6 +168,10 @@ class Simulation:
             if rank in ranks
         ]
         return rank_dump(rank, groups, calls, world_size=len(self.plans))
+
+    def _uses_p2p(self, rank: int) -> Iterator[tuple[str, bool]]:
+        for name in self.groups:
+            yield name, any(call.is_p2p and call.group == name for call in self.plans[rank])
 
     def _name(self, rank: int, call: Planned) -> str:
         if call.peer is None:
