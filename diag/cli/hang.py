@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -66,6 +65,8 @@ def hang(
 
     Example: diag hang 4711 --evidence night/
     """
+    from tempfile import TemporaryDirectory  # only now: it would slow down diag --help
+
     from diag.ingest.importer import ImportOptions
     from diag.rules import thresholds as limits
     from diag.rules.analysis import AnalysisOptions
@@ -79,7 +80,7 @@ def hang(
     with ExitStack() as until_written, StatusLine() as status:
         why_not: Sequence[str] = ()
         if pids:
-            folder = evidence or Path(until_written.enter_context(tempfile.TemporaryDirectory(prefix="diag-hang-")))
+            folder = evidence or Path(until_written.enter_context(TemporaryDirectory(prefix="diag-hang-")))
             looked = _look(pids, folder, wait, status)
             if looked.is_blank and not paths:
                 raise InputError(" ".join(looked.why_not))

@@ -53,7 +53,7 @@ def recorder_of(pid: int, rank: int) -> Recorder:
 
 
 def _default_stems(told: Mapping[str, str]) -> list[str]:
-    """Since 2.8, and before."""
+    """Of newer releases of PyTorch, and of older ones."""
     cache = told.get("XDG_CACHE_HOME") or f"{told.get('HOME', '')}/.cache"
     return [f"{cache}/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"]
 

@@ -24,6 +24,7 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool, is_qu
     yield formats.profiles()
     yield formats.ncu_report_package(ncu_report.version(), is_offered=ncu_report.is_offered_here())
     yield formats.kineto()
+    yield formats.recorder_dumps()
     yield formats.cases()
     yield machine.python()
     yield machine.packages()

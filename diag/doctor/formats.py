@@ -35,6 +35,13 @@ def kineto() -> Check:
     return Check(TOPIC, "PyTorch profiler traces (.json, .json.gz)", "ok", "built in")
 
 
+def recorder_dumps() -> Check:
+    name = "Dumps of PyTorch's flight recorder"
+    return Check(
+        TOPIC, name, "ok", "built in, as pickles and JSON, versions 1.1 to 2.10; those of 2.9 and 2.10 were tried"
+    )
+
+
 def cases() -> Check:
     return Check(TOPIC, "diag cases (.diag)", "ok", f"built in; schema {SCHEMA_VERSION}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,24 +191,39 @@ def _import(
 ) -> Path:
     target = folder / "new.diag"
     with Case.create(target) as case:
-        for together in _together(inputs):
-            if read_all := _BATCH_READERS.get(together[0].kind):
-                with ExitStack() as held, case.transaction():
-                    for item in together:
-                        held.enter_context(unchanged(item.path))
-                    read_all([_input_file(i, i.path, i.kind, digests[i.path][0]) for i in together], case, progress)
-                continue
-            (item,) = together
-            progress(f"reading {item.path.name}")
-            with unchanged(item.path):
-                data, kind = _readable(item, folder, options, progress)
-                _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+        for batch in _batches(inputs):
+            if read_all := _BATCH_READERS.get(batch[0].kind):
+                with ExitStack() as whole, case.transaction():
+                    files = [_input_file(item, item.path, item.kind, digests[item.path][0]) for item in batch]
+                    for item in batch:
+                        whole.enter_context(unchanged(item.path))
+                    read_all(files, case, progress)
+            else:
+                _read_alone(batch[0], digests, folder, case, options, progress)
         progress("summing up the timeline")
-        for (source_id,) in case.db.execute("SELECT id FROM source ORDER BY id").fetchall():
-            store_tracks(case, source_id)
+        for source in case.sources:
+            if source.has_timeline:
+                store_tracks(case, source.id)
         if len(inputs) > 1:
             join_sources(case)
     return target
+
+
+def _batches(inputs: Sequence[Input]) -> Iterable[Sequence[Input]]:
+    """The inputs in their order, each alone; those of a kind that is read together come with the first of them."""
+    batches: dict[object, list[Input]] = {}
+    for item in inputs:
+        batches.setdefault(item.kind if item.kind in _BATCH_READERS else item, []).append(item)
+    return batches.values()
+
+
+def _read_alone(
+    item: Input, digests: Digests, folder: Path, case: Case, options: ImportOptions, progress: Progress
+) -> None:
+    progress(f"reading {item.path.name}")
+    with unchanged(item.path):
+        data, kind = _readable(item, folder, options, progress)
+        _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
 
 
 def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
@@ -238,15 +253,6 @@ _BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], Non
     "flight-recorder": recorder.read_all,
 }
 """Of kinds that come by the hundred: each adds a source for every file, inside the caller's transaction."""
-
-
-def _together(inputs: Sequence[Input]) -> Iterator[Sequence[Input]]:
-    """The inputs in their order; those of a kind that is read in batches come with the first of them."""
-    batches: dict[object, list[Input]] = {}
-    for item in inputs:
-        batches.setdefault(item.kind if item.kind in _BATCH_READERS else item, []).append(item)
-    yield from batches.values()
-
 
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,

@@ -17,6 +17,7 @@ from diag.ingest.stack_dump_text import (
     LONGEST_NAME,
     MAIN,
     MOST_FRAMES,
+    MOST_THREADS,
     DumpedThread,
     StackFrame,
     distinct,
@@ -106,7 +107,8 @@ def _told(file: InputFile) -> _Read:
         raise InputError(f"{file.path} holds no whole stack dump ({said}). Take the dump again.") from error
     threads = threads_of(_lines(file.data))
     is_faulthandler = all(thread.is_running is None for thread in threads)
-    return _Read("faulthandler" if is_faulthandler else "py-spy", threads)
+    cut = [f"Only the first {MOST_THREADS:,} threads are read."] if len(threads) == MOST_THREADS else []
+    return _Read("faulthandler" if is_faulthandler else "py-spy", threads, notes=cut)
 
 
 def _with_rank(told: _Read, path: Path) -> _Read:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+MOST_THREADS = 200_000
+"""Of a file; later ones are left out."""
 MOST_FRAMES = 1_000
 """Of one thread: Python's own limit of recursion."""
 LONGEST_NAME = 500
@@ -25,7 +27,8 @@ _FAULTHANDLER = re.compile(
 _ONE_STACK = "Stack (most recent call first):"
 _C_STACK = "Current thread's C stack trace (most recent call first):"
 _HEADER = re.compile(r"Timeout \(\d|Fatal Python error: ")
-_PY_SPY_FRAME = re.compile(r"    (?P<function>\S.*) \((?P<file>.+?)(?::(?P<line>\d{1,9}))?\)")
+_PY_SPY_INDENT = re.compile(r"    (?=\S)")
+_LINE = re.compile(r"\d{1,9}")
 _FAULTHANDLER_FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d{1,9}|\?\?\?) in (?P<function>.*)')
 _C_FRAME = re.compile(r'  Binary file "(?P<file>[^"]*)"(?:, at )?(?P<function>[^+\[]*)')
 """Since Python 3.14."""
@@ -76,6 +79,8 @@ def threads_of(lines: Iterable[str]) -> list[DumpedThread]:
             speakers[name] = _Speaker(None if rank is None else int(rank))
         if begun := speakers[name].hear(line[match.end() :] if match else line):
             threads.append(begun)
+            if len(threads) == MOST_THREADS:
+                break
     for speaker in speakers.values():
         speaker.end_dump()
     return threads
@@ -153,17 +158,20 @@ class _Speaker:
 
 
 def _frame(line: str) -> StackFrame | None:
-    match = _FAULTHANDLER_FRAME.fullmatch(line) or _PY_SPY_FRAME.fullmatch(line)
-    if match:
-        number = match["line"]
-        return StackFrame(
-            match["function"][:LONGEST_NAME],
-            match["file"][:LONGEST_NAME],
-            int(number) if number and number.isdecimal() else None,
-        )
+    if match := _FAULTHANDLER_FRAME.fullmatch(line):
+        return _made(match["function"], match["file"], match["line"])
     if match := _C_FRAME.match(line):
-        return StackFrame(match["function"].strip()[:LONGEST_NAME] or "?", match["file"][:LONGEST_NAME])
+        return _made(match["function"].strip() or "?", match["file"], "")
+    function, parenthesis, place = line.rpartition(" (")
+    if _PY_SPY_INDENT.match(line) and parenthesis and place.endswith(")"):
+        file, _, number = place[:-1].rpartition(":")
+        is_line = bool(file and _LINE.fullmatch(number))
+        return _made(function[4:], file if is_line else place[:-1], number if is_line else "")
     return None
+
+
+def _made(function: str, file: str, line: str) -> StackFrame:
+    return StackFrame(function[:LONGEST_NAME], file[:LONGEST_NAME], int(line) if _LINE.fullmatch(line) else None)
 
 
 def _number(tid: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 
 from diag.ranks.communicators import Communicator, Communicators, communicators_of
 from diag.ranks.differing import Disagreement, disagreements
@@ -83,12 +82,11 @@ def blame(dumps: Dumps, job: Iterable[int] = ()) -> Blame:
     for component in sinks(graph.plain):
         ranks = {rank for rank in component if rank in facts.dumps}
         if ranks - ended:
-            in_order = list(_cycles(graph, ranks, "behind other work"))
-            absentees = [] if in_order else list(_missing(graph, ranks))
-            in_turn = [] if in_order or absentees else list(_cycles(graph, ranks, "not called"))
-            cycles.extend([*in_order, *in_turn])
-            missing.extend(absentees)
-            if not (in_order or absentees or in_turn):
+            alone = list(_missing(graph, ranks)) if len(ranks) == 1 else []
+            in_turn = [] if alone else _first_cycles(graph, ranks)
+            missing.extend(alone)
+            cycles.extend(in_turn)
+            if not (alone or in_turn):
                 unfinished.extend(_entangled(graph, ranks))
         elif component and max(component) < 0:
             node = graph.node_of(max(component))
@@ -127,60 +125,50 @@ def _awaited(graph: WaitGraph, ranks: Collection[int]) -> dict[int, list[CallNod
 
 
 def _missing(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Missing]:
-    """Those of a sink that others wait for, and whom their own calls would set free."""
-    for rank, calls in sorted(_awaited(graph, ranks).items()):
-        if rank not in graph.ended and _frees_itself(graph, rank):
-            yield Missing(rank, calls)
+    """A sink of one rank that others wait for: nothing holds it up."""
+    for rank, calls in _awaited(graph, ranks).items():
+        yield Missing(rank, calls)
 
 
-def _frees_itself(graph: WaitGraph, rank: int) -> bool:
-    """Whether all that a rank waits for is waiting, in the end, for nothing but this rank's own calls."""
-    before: dict[int, set[int]] = {}
-    todo = [rank]
-    while todo:
-        one = todo.pop()
-        before[one] = set()
-        for other, _, need in graph.edges(one):
-            if other == rank and need == "not called":
-                continue
-            if need != "behind other work":
-                return False
-            before[one].add(other)
-            if other not in before and other not in todo:
-                todo.append(other)
-    return _has_no_circle(before)
+def _first_cycles(graph: WaitGraph, ranks: Collection[int]) -> list[Cycle]:
+    """Devices that wait for each other, which alone is a deadlock; else hosts; else, of two ranks, one of each."""
+    for needs in (BEHIND, NOT_CALLED):
+        if found := list(_cycles(graph, ranks, needs)):
+            return found
+    if any(need == "not known" and other in ranks for rank in ranks for other, _, need in graph.edges(rank)):
+        return []
+    # Among more than two, one that is late and one that is behind look alike: there is no vote.
+    return [each for each in _cycles(graph, ranks, BEHIND | NOT_CALLED) if len(each.members) == 2]
 
 
-def _has_no_circle(graph: Mapping[int, Collection[int]]) -> bool:
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError:
-        return False
-    return True
+BEHIND = frozenset[Need]({"behind other work"})
+NOT_CALLED = frozenset[Need]({"not called"})
 
 
-def _cycles(graph: WaitGraph, ranks: Collection[int], need: Need) -> Iterator[Cycle]:
-    """Ranks that wait for each other: with their devices, which alone is a deadlock, or for their hosts' calls."""
-    waits = {rank: [other for other, _, why in graph.edges(rank) if why == need and other in ranks] for rank in ranks}
+def _cycles(graph: WaitGraph, ranks: Collection[int], needs: Collection[Need]) -> Iterator[Cycle]:
+    """Ranks that wait for each other in one of these ways."""
+    waits = {rank: [other for other, _, why in graph.edges(rank) if why in needs and other in ranks] for rank in ranks}
     for component in sinks(waits):
         if len(component) > 1:
             calls = [node for node in graph.nodes if component & node.rows.keys() and component & node.needs.keys()]
-            sides = [_sides(node, component, need) for node in calls]
+            sides = [pair for node in calls if all(pair := _sides(node, component, needs))]
             fewer = {rank for few, many in sides for rank in few} - {rank for few, many in sides for rank in many}
+            if any(len(few) == len(many) for few, many in sides):
+                fewer = set()
             yield Cycle(
                 ranks=tuple(sorted(fewer or component)),
                 members=tuple(sorted(component)),
                 calls=calls,
-                is_order=need == "behind other work",
+                is_order="behind other work" in needs,
             )
 
 
-def _sides(node: CallNode, ranks: Collection[int], need: Need) -> tuple[Collection[int], Collection[int]]:
-    """Of those that are in a call first and those that are not: the fewer ones, the others; neither of equals."""
-    without = {rank for rank, why in node.needs.items() if why == need and rank in ranks}
+def _sides(node: CallNode, ranks: Collection[int], needs: Collection[Need]) -> tuple[Collection[int], Collection[int]]:
+    """Of those that are in a call first and those that are not: the fewer ones, then the others."""
+    without = {rank for rank, why in node.needs.items() if why in needs and rank in ranks}
     first = {rank for rank in ranks if rank in node.rows and rank not in without}
     few, many = sorted((without, first), key=len)
-    return ((), ()) if not few or len(few) == len(many) else (few, many)
+    return few, many
 
 
 def _entangled(graph: WaitGraph, ranks: Collection[int]) -> Iterator[Unfinished]:

@@ -1,4 +1,4 @@
-"""Why a job stands still: what can be said of it, as plain values. `diag.ranks.blame` works it out.
+"""Why a job stands still: what can be said of it, as plain values. `diag.ranks.analysis` works it out.
 
 A rank is *named* only where its own dump, or what its peers' dumps say of it, leaves no other explanation. A rank
 without a dump is a suspect and is never named; one whose guilt an absent dump would settle is undecided.
@@ -88,7 +88,7 @@ class Where:
     """What evidence other than a recorder says that a rank is doing."""
 
     rank: int
-    what: str  # a key of `diag.ranks.whereabouts.KINDS`: 'gil', 'lock', 'data loader', ...
+    what: str  # of `diag.ranks.whereabouts`: 'gil', 'lock', 'data loader', 'ended', ...
     says: str  # in words that end a sentence: 'its main thread is in ...'
     frame: Frame | None = None  # innermost one of own code
     sql: str | None = None  # the rows behind it
@@ -129,7 +129,7 @@ class Suspect:
 
     rank: int
     awaited_by: tuple[int, ...]  # ranks with a dump whose oldest call it may hold up
-    call: Call
+    call: Call | None
     where: tuple[Where, ...] = ()
 
 

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.analysis import analyse
+from diag.ranks.dumps import Dumps
+from diag.ranks.hang import HangAnalysis
 from diag.ranks.heartbeats import RankBeat, load_heartbeats
+from diag.ranks.recorders import load_dumps, with_frames
 from diag.ranks.thread_stacks import RankThread, load_stacks
+from diag.ranks.whereabouts import load_whereabouts
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -33,6 +38,15 @@ class Job:
     @cached_property
     def stacks(self) -> Sequence[RankThread]:
         return load_stacks(self.case, self.heartbeats)
+
+    @cached_property
+    def dumps(self) -> Dumps:
+        return load_dumps(self.case)
+
+    @cached_property
+    def hang(self) -> HangAnalysis:
+        """Why the job stands still, by the recorders of its ranks and what else is known of them."""
+        return with_frames(self.case, analyse(self.dumps, load_whereabouts(self.case)))
 
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""

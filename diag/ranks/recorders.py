@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from diag.model.live import Frame, ThreadStack
+from diag.model.live_stacks import own_frame
 from diag.ranks.dumps import Column, Dumps, Entries, Membership, RankDump, together
-from diag.ranks.hang import GroupLabel
+from diag.ranks.hang import Fault, GroupLabel, HangAnalysis
 from diag.ranks.signatures import Signature, Signatures
 from diag.store.case import Case, Source
 
@@ -91,3 +94,25 @@ def parsed_ranks(text: str | None) -> tuple[int, ...] | None:
     """
     ranks = json.loads(text) if text else []
     return tuple(ranks) or None
+
+
+FRAMES = """
+SELECT COALESCE(f.text, '?'), COALESCE(m.text, ''), COALESCE(s.line, 0)
+  FROM stack s
+  LEFT JOIN name f ON f.id = s.symbol_id
+  LEFT JOIN name m ON m.id = s.module_id
+ WHERE s.id = ?
+ ORDER BY s.depth"""
+
+
+def with_frames(case: Case, hang: HangAnalysis) -> HangAnalysis:
+    """Each fault with the line of own code that made its call, where the recorder has stacks and nothing says more."""
+    return replace(hang, faults=tuple(_with_frame(case, fault) for fault in hang.faults))
+
+
+def _with_frame(case: Case, fault: Fault) -> Fault:
+    call = fault.by_rank.get(fault.ranks[0], fault.call) if fault.ranks else fault.call
+    if fault.frame is not None or call is None or call.stack_id is None:
+        return fault
+    frames = [Frame(*row) for row in case.db.execute(FRAMES, (call.stack_id,))]
+    return replace(fault, frame=own_frame(ThreadStack(0, None, None, frames, False, False)))

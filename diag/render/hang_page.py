@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
+from diag.ranks.hang import GroupRow
 from diag.ranks.stack_clusters import Branch, tree
 from diag.render import hang_words as words
 from diag.render import phrases
@@ -92,6 +93,8 @@ def _next(view: HangView) -> Iterator[str]:
 
 def _others(view: HangView, top: int) -> Section:
     others = [finding for finding in view.findings if finding is not view.lead]
+    if view.lead is None and view.hang is not None and view.hang.faults:
+        return Section("Faults", [Items([f"{words.fault(each)}." for each in view.hang.faults[:top]])])
     shown = [_in_short(finding) for finding in others[:top]]
     more = [phrases.more(len(others), top)] if len(others) > top else []
     return Section("Other faults" if view.lead else "Found", [Items([*shown, *more])] if shown else [])
@@ -109,20 +112,39 @@ def _waiting(view: HangView, top: int) -> Section:
 
 
 def _groups(view: HangView, top: int) -> Section:
-    rows = [row for row in view.hang.groups if row.open_call is not None] if view.hang else []
-    shown = max(top, MOST_ROWS)
+    """Those whose members are not in the same place come first: there somebody is missing."""
+    rows = sorted((row for row in view.hang.groups if row.open_call is not None) if view.hang else (), key=_is_even)
+    shown = rows[: max(top, MOST_ROWS)]
+    header, keys = ["group", "does not end", "last called, by rank"], ["enqueued"]
+    if any(_differ(row, "completed") for row in shown):
+        header.append("last completed")
+        keys.append("completed")
     cells = [
         [
             str(row.group),
             f"{row.open_call.op} {row.open_call.sequence}" if row.open_call else NOT_CAPTURED,
-            words.members(row.members, "enqueued"),
-            words.members(row.members, "completed"),
+            *(_progress(row, key) for key in keys),
         ]
-        for row in rows[:shown]
+        for row in shown
     ]
-    notes = [phrases.more(len(rows), shown)] if len(rows) > shown else []
-    header = ("group", "does not end", "called, by rank", "completed, by rank")
-    return Section("", [Table("Groups with a call that does not end", header, cells, 0, notes)] if cells else [])
+    notes = [phrases.more(len(rows), len(shown))] if len(rows) > len(shown) else []
+    table = Table("Groups with a call that does not end", header, cells, 0, notes, wraps_names=True)
+    return Section("", [table] if cells else [])
+
+
+def _is_even(row: GroupRow) -> tuple[bool, bool]:
+    return row.open_call is not None and row.open_call.is_p2p, not _differ(row, "enqueued")
+
+
+def _differ(row: GroupRow, key: str) -> bool:
+    return len({getattr(member, key) for member in row.members}) > 1
+
+
+def _progress(row: GroupRow, key: str) -> str:
+    """The counters are those of collectives: of a send or receive they say nothing."""
+    if row.open_call is not None and row.open_call.is_p2p:
+        return NOT_CAPTURED
+    return words.members(row.members, key)
 
 
 def _open_questions(view: HangView) -> Section:

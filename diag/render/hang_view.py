@@ -51,7 +51,7 @@ class HangView:
 
 
 def hang_view(job: Job, report: Report, notes: Sequence[str] = ()) -> HangView:
-    hang = analysis_of(job)
+    hang = job.hang if job.dumps.by_rank else None
     return HangView(
         report=report,
         hang=hang,
@@ -61,7 +61,3 @@ def hang_view(job: Job, report: Report, notes: Sequence[str] = ()) -> HangView:
         checks=checklist(job, hang),
         notes=notes,
     )
-
-
-def analysis_of(job: Job) -> HangAnalysis | None:
-    return None

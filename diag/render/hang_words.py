@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
-from diag.ranks.hang import HangAnalysis, MemberRow, Suspect, Undecided, Wait
+from diag.ranks.hang import Fault, HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
 from diag.ranks.heartbeats import RankBeat
 from diag.ranks.stack_clusters import StackCluster
 from diag.ranks.thread_stacks import RankThread
@@ -16,12 +16,16 @@ from diag.render.live_stacks import LIBRARY
 
 LONGEST_FILE = 40
 MOST_NAMED = 4
+MOST_BEHIND = 2
+"""Of different counts in a group, so many are told besides the highest."""
 
 
 def headline(view: HangView) -> str:
     """Who is at fault, in one line."""
     if view.lead is not None:
         return view.lead.title
+    if view.hang is not None and view.hang.faults:
+        return fault(view.hang.faults[0])
     if view.stacks.is_telling:
         first = view.stacks.elsewhere[0]
         stands = "stands" if len(first.threads) == 1 else "stand"
@@ -138,30 +142,62 @@ def heartbeat(beat: RankBeat) -> str:
 # ---- what the recorders say ----------------------------------------------------------------------------------------
 
 
+def fault(each: Fault) -> str:
+    """A fault without its argument, which the finding of a rule has."""
+    who = sentence(ranks(each.ranks)) if each.ranks else f"One of {ranks(each.candidates)}"
+    about = f" ({each.call})" if each.call else ""
+    return f"{who}: {each.cause}{about}{f', and {ranks(each.waiting)} wait' if each.waiting else ''}"
+
+
 def chains(hang: HangAnalysis) -> list[str]:
-    """Who waits for whom, from the ranks that only wait to the ones at fault; equal ways once, with all their ranks."""
-    alike: dict[tuple[str, ...], list[int]] = {}
+    """For each rank that others wait for in the end: who they are, what those call that wait at once, and the longest
+    way there.
+    """
+    by_end: dict[int, list[RankRow]] = {}
     for row in hang.ranks:
         if row.chain:
-            alike.setdefault(tuple(map(_link, row.chain)), []).append(row.rank)
-    longest_first = sorted(alike.items(), key=lambda item: (-len(item[1]), item[1]))
-    return [f"{sentence(ranks(who))} {', which '.join(links)}" for links, who in longest_first]
+            by_end.setdefault(row.chain[-1].on, []).append(row)
+    most_first = sorted(by_end.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [line for end, rows in most_first for line in _to(end, rows)]
 
 
-def _link(wait: Wait) -> str:
-    reasons = {
-        "not called": f"rank {wait.on} has not called it",
-        "behind other work": f"rank {wait.on} has it behind other work",
-        "no dump": f"nothing is known of rank {wait.on}",
-        "differs": f"rank {wait.on} called something else",
-        "running": f"rank {wait.on} is in it, too",
-    }
-    return f"waits in {wait.call}: {reasons[wait.need]}"
+def _to(end: int, rows: Sequence[RankRow]) -> Iterator[str]:
+    who, wait = sentence(ranks(row.rank for row in rows)), "waits" if len(rows) == 1 else "wait"
+    yield f"{who} {wait} for rank {end} in the end."
+    at_once: dict[str, list[int]] = {}
+    for row in rows:
+        if len(row.chain) == 1:
+            at_once.setdefault(next(_steps(row.chain)), []).append(row.rank)
+    for step, waiting in sorted(at_once.items(), key=lambda item: (-len(item[1]), item[1]))[:MOST_NAMED]:
+        yield f"At once: {ranks(waiting)}{step}."
+    longest = max(rows, key=lambda row: (len(row.chain), -row.rank))
+    if len(longest.chain) > 1:
+        yield f"The longest way: rank {longest.rank} waits{'; '.join(_steps(longest.chain))}."
+
+
+def _steps(chain: Sequence[Wait]) -> Iterator[str]:
+    """The first without its rank, as others may stand in the same place."""
+    for at, wait in enumerate(chain):
+        who = f"rank {wait.rank} waits" if at else ""
+        yield f"{who} in {wait.call}: {_reason(wait)}"
+
+
+def _reason(wait: Wait) -> str:
+    match wait.need:
+        case "not called":
+            return f"rank {wait.on} has not called it"
+        case "behind other work":
+            return f"rank {wait.on} has it behind other work"
+        case "not known":
+            return f"whether rank {wait.on} called it, no dump says"
 
 
 def suspect(each: Suspect) -> str:
     said = "".join(f"; {where.says}" for where in each.where)
-    return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it in {each.call}{said}."
+    if not each.awaited_by:
+        return f"Rank {each.rank} left no dump{said}."
+    call = f" in {each.call}" if each.call is not None else ""
+    return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
 def undecided(each: Undecided) -> str:
@@ -176,13 +212,21 @@ def _any_of(numbers: Sequence[int]) -> str:
 
 
 def members(rows: Sequence[MemberRow], key: str) -> str:
-    """The members of a group by how far they are: '41 (ranks 0–3), 40 (rank 9)'.
+    """The members of a group by how far they are, those that are behind first; the many are counted.
 
-    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, None, None, None)], "enqueued")
-    '41: 0, 1; ?: 9'
+    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, 40, 40, 0)], "enqueued")
+    '9: 40; 2 others: 41'
+    >>> members([MemberRow(0, 41, 40, 1), MemberRow(1, 41, 40, 1), MemberRow(9, None, None, None)], "completed")
+    '9: ?; 2 others: 40'
     """
     by_value: dict[int | None, list[int]] = {}
     for row in rows:
         by_value.setdefault(getattr(row, key), []).append(row.rank)
-    ordered = sorted(by_value.items(), key=lambda item: (item[0] is None, -(item[0] or 0)))
-    return "; ".join(f"{'?' if value is None else value}: {numbers_only(who)}" for value, who in ordered)
+    ordered = sorted(by_value.items(), key=lambda item: (item[0] is not None, item[0] or 0))
+    *behind, (most, many) = [("?" if value is None else str(value), who) for value, who in ordered]
+    if not behind or len(many) == 1:
+        others = f"{numbers_only(many)}: {most}"
+    else:
+        others = f"{len(many)} others: {most}"
+    more = [f"{len(behind) - MOST_BEHIND} more counts"] if len(behind) > MOST_BEHIND else []
+    return "; ".join([*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, others])

@@ -87,6 +87,15 @@ def test_faulthandler_of_newer_pythons_with_the_c_stack_of_the_current_thread() 
     assert [f.function for f in main.frames] == ["gsignal", "?", "work"]
 
 
+def test_names_with_parentheses() -> None:
+    lines = ['Thread 1 (idle): "x"', "    (anonymous namespace)::f (lib.so:7)", "    g (a:b.py)"]
+    (thread,) = threads_of(lines)
+    assert [(f.function, f.file, f.line) for f in thread.frames] == [
+        ("(anonymous namespace)::f", "lib.so", 7),
+        ("g", "a:b.py", None),
+    ]
+
+
 @pytest.mark.parametrize("text", [PY_SPY, FAULTHANDLER])
 def test_several_dumps_in_one_file(text: str) -> None:
     assert [thread.dump for thread in threads_of((text + "\n" + text).splitlines())] == [0, 0, 1, 1]
@@ -179,8 +188,9 @@ def test_hostile_stacks_are_bounded(tmp_path: Path) -> None:
     wide = (
         f'Thread 0xffffffffffffffff (idle): "{"n" * 10_000}\x1b[31m"\n    {"g" * 100_000} (a.py:99999999999999999999)\n'
     )
+    slow = "".join(f"    {part * 1000}\n" for part in (" (x", "(a:1) ", "f (", ") ")) * 100
     file = tmp_path / "hostile"
-    file.write_bytes((deep + wide).encode() + b"\xff\xfe\0" * 1000)
+    file.write_bytes((deep + wide + slow).encode() + b"\xff\xfe\0" * 1000)
     with _job(file) as job:
         assert max(len(each.frames) for each in job.stacks) == MOST_FRAMES
         assert max(map(len, (row["text"] for row in job.case.rows("SELECT text FROM name")))) <= 500

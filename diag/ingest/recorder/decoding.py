@@ -28,8 +28,9 @@ def decode(data: bytes) -> Dump:
 def _uniform(raw: layout.RawDump) -> Dump:
     if raw.pg_config is None and raw.pg_status is None and raw.entries is None:
         raise InputError("it has neither entries nor process groups")
-    groups = groups_of(raw, entries.described(raw.entries or ()))
-    filled, signatures, stacks = (None, [], []) if raw.entries is None else entries.columns(raw.entries, groups)
+    keys = entries.keys_of(raw.entries or ())
+    groups = groups_of(raw, entries.described(raw.entries or (), keys))
+    filled, signatures, stacks = (None, [], []) if raw.entries is None else entries.columns(raw.entries, keys, groups)
     return Dump(
         version=raw.version,
         library=_library(raw),

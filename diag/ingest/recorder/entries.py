@@ -18,39 +18,40 @@ DEEPEST_STACK = 1024
 _LONGEST_TIMEOUT_MS = (1 << 62) // 1_000_000
 
 
-def key_of(entry: layout.Entry) -> Key:
-    group = entry.process_group
-    return entry.pg_id, group[0] if isinstance(group, tuple) else group
+def keys_of(entries: Iterable[layout.Entry]) -> list[Key]:
+    """The group of each entry."""
+    groups = [(entry.pg_id, entry.process_group) for entry in entries]
+    return [(number, group[0] if isinstance(group, tuple) else group) for number, group in groups]
 
 
-def described(entries: Iterable[layout.Entry]) -> Mapping[Key, str | None]:
+def described(entries: Sequence[layout.Entry], keys: Sequence[Key]) -> Mapping[Key, str | None]:
     """The groups that entries name, each with its description."""
-    found: dict[Key, str | None] = {}
-    for entry in entries:
-        group = entry.process_group
-        found.setdefault(key_of(entry), group[1] if isinstance(group, tuple) else None)
-    return found
+    last = dict(zip(keys, entries, strict=True))
+    return {
+        key: entry.process_group[1] if isinstance(entry.process_group, tuple) else None for key, entry in last.items()
+    }
 
 
 def columns(
-    entries: Sequence[layout.Entry], groups: Sequence[Group]
+    entries: Sequence[layout.Entry], keys: Sequence[Key], groups: Sequence[Group]
 ) -> tuple[Columns, list[Signature], list[list[Frame]]]:
     """Raises msgspec.ValidationError where frames are none."""
     place = {(group.local_id, group.name): at for at, group in enumerate(groups)}
     signatures = _Signatures()
     stacks = _Stacks()
     filled = Columns(
-        group=[place[key_of(entry)] for entry in entries],
+        group=[place[key] for key in keys],
         signature=[signatures.place(entry) for entry in entries],
-        stack=[stacks.place(entry.frames) for entry in entries],
+        stack=[stacks.place(entry.frames) if entry.frames else None for entry in entries],
         record_id=[entry.record_id for entry in entries],
         sequence=[_first(entry.collective_seq_id, entry.seq_id) for entry in entries],
         p2p_sequence=[entry.p2p_seq_id for entry in entries],
         op_sequence=[entry.op_id for entry in entries],
         is_p2p=[entry.is_p2p for entry in entries],
-        created_ns=[_time(entry.time_created_ns) for entry in entries],
-        started_ns=[_time(entry.time_discovered_started_ns) for entry in entries],
-        completed_ns=[_time(entry.time_discovered_completed_ns) for entry in entries],
+        # JSON has 0 for a time that is not known.
+        created_ns=[instant(entry.time_created_ns or None) for entry in entries],
+        started_ns=[instant(entry.time_discovered_started_ns or None) for entry in entries],
+        completed_ns=[instant(entry.time_discovered_completed_ns or None) for entry in entries],
         duration_ns=[_nanoseconds(entry.duration_ms) for entry in entries],
         state=[entry.state for entry in entries],
         is_retired=[entry.retired for entry in entries],
@@ -62,11 +63,6 @@ def columns(
 
 def _first(value: int | None, otherwise: int | None) -> int | None:
     return otherwise if value is None else value
-
-
-def _time(value: int | None) -> int | None:
-    """JSON has 0 for a time that is not known."""
-    return instant(value) if value else None
 
 
 def _nanoseconds(milliseconds: float | None) -> int | None:
@@ -98,9 +94,7 @@ class _Stacks:
         self._by_content: dict[tuple[Frame, ...], int] = {}
         self._frames: dict[int, Frame] = {}
 
-    def place(self, frames: Any) -> int | None:
-        if not frames:
-            return None
+    def place(self, frames: Any) -> int:
         if not isinstance(frames, list):
             raise msgspec.ValidationError("Expected `array` of frames")
         frames = frames[:DEEPEST_STACK]

@@ -8,6 +8,7 @@ has too little memory it ends: what is left of that memory is not trusted to be 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import BinaryIO
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> None:
     limits = msgspec.json.decode(arguments[0], type=Limits)
     paths = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[bytes])
     limits.impose()
+    gc.disable()  # it looks for cycles, which no dump has, and takes a sixth of the time
     try:
         for path in paths:
             limits.allow_time()
@@ -59,6 +61,7 @@ def _answer(path: bytes, limits: Limits) -> Answer:
     except OSError as error:
         return Refusal(str(error.strerror))
     except InputError as error:
+        gc.collect()  # what is refused may hold cycles
         return Refusal(str(error))
 
 

@@ -1,0 +1,129 @@
+"""What evidence other than recorders says of a rank: stacks, heartbeats, logs; and what that makes of a fault."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from diag.model import units
+from diag.model.live import Frame, ThreadStack
+from diag.model.live_stacks import own_frame
+from diag.ranks.hang import Cause, Fault, Where
+from diag.store.case import Case
+
+STALE_NS = 3_000_000_000
+"""Since a rank last ran Python, when its heartbeat was last written: it notes every half second."""
+
+HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
+    ("checkpoint", "saves or loads a checkpoint", re.compile(r"\b(save|load|save_state_dict|torch_save|fsync)\b")),
+    ("data loader", "waits for its data loader", re.compile(r"dataloader|_next_data|_try_get_data|_get_data")),
+    ("lock", "waits for a lock", re.compile(r"\b(acquire|__enter__|wait_for|_wait_for_tstate_lock)\b|threading\.py")),
+    ("synchronize", "waits for its device", re.compile(r"\bsynchronize\b|\bitem\b|\bcpu\b|wait_tensor")),
+    ("receive", "is in a send or receive", re.compile(r"\b(recv|send|irecv|isend|batch_isend_irecv)\b")),
+    ("collective", "is in a collective", re.compile(r"distributed_c10d\.py|torch/distributed")),
+    ("sleep", "sleeps", re.compile(r"\bsleep\b")),
+)
+"""(what, in words, in the frames of libraries above own code). The first that is found holds."""
+
+ENDED = (
+    "process.exit",
+    "process.killed",
+    "slurm.oom",
+    "slurm.exit",
+    "slurm.node_fail",
+    "slurm.killed",
+    "nccl.ras.dead",
+)
+TRANSPORT = ("nccl.transport_error", "nccl.remote_error", "nccl.net_error")
+
+
+def fused(fault: Fault, where: Mapping[int, Sequence[Where]]) -> Fault:
+    """A fault with what is known of where its ranks are."""
+    known = tuple(one for rank in fault.ranks for one in where.get(rank, ()))
+    if not known:
+        return fault
+    frame = next((one.frame for one in known if one.frame is not None), fault.frame)
+    if fault.cause is Cause.HOST and all(any(one.what == "ended" for one in where.get(r, ())) for r in fault.ranks):
+        return replace(fault, cause=Cause.DEAD, where=known, frame=frame)
+    if fault.cause is Cause.HOST and all(any(one.what == "receive" for one in where.get(r, ())) for r in fault.ranks):
+        return replace(fault, cause=Cause.CYCLE, where=known, frame=frame, confidence="medium")
+    if fault.cause is Cause.DEVICE and any(one.what == "transport" for one in known):
+        return replace(fault, cause=Cause.TRANSPORT, where=known, frame=frame)
+    return replace(fault, where=known, frame=frame)
+
+
+def load_whereabouts(case: Case) -> Sequence[Where]:
+    return [*_of_stacks(case), *_of_heartbeats(case), *_of_logs(case)]
+
+
+_STACKS = """
+SELECT t.id, t.source_id, t.rank, t.name, t.holds_gil, t.is_current,
+       coalesce(f.text, '?'), coalesce(m.text, ''), coalesce(s.line, 0)
+  FROM thread_stack t
+  JOIN stack s ON s.id = t.stack_id
+  LEFT JOIN name f ON f.id = s.symbol_id
+  LEFT JOIN name m ON m.id = s.module_id
+ WHERE t.rank IS NOT NULL
+ ORDER BY t.rank, t.dump, t.id, s.depth"""
+
+_HEARTBEATS = """
+SELECT source_id, rank, time_ns, written_ns, phase, ended
+  FROM heartbeat
+ ORDER BY rank, written_ns, source_id"""
+
+_LOG_EVENTS = """
+SELECT source_id, id, rank, kind, text
+  FROM log_event
+ WHERE rank IS NOT NULL
+ ORDER BY rank, id"""
+
+
+def _of_stacks(case: Case) -> Iterator[Where]:
+    """Of each rank the thread that its last dump marks as current, or its first one."""
+    threads: defaultdict[int, dict[int, list[Frame]]] = defaultdict(dict)
+    marks: dict[int, tuple[bool, bool, str]] = {}
+    for thread, _, rank, name, holds_gil, is_current, function, file, line in case.db.execute(_STACKS):
+        threads[rank].setdefault(thread, []).append(Frame(function, file, line))
+        marks[thread] = (bool(holds_gil), bool(is_current), name or "")
+    for rank, stacks in threads.items():
+        chosen = next((each for each in reversed(stacks) if marks[each][1] or "Main" in marks[each][2]), min(stacks))
+        frames = stacks[chosen]
+        own = own_frame(ThreadStack(0, None, None, frames, False, False))
+        what, words = _place(frames, own)
+        at = own or frames[0]
+        says = f"its main thread {words}, called from {at.function} ({at.file}:{at.line})"
+        yield Where(rank, what, says, own, f"SELECT * FROM thread_stack WHERE id = {chosen}")
+        if holder := next((each for each in stacks if marks[each][0]), None):
+            yield Where(rank, "gil", "one of its threads holds the GIL", stacks[holder][0],
+                        f"SELECT * FROM thread_stack WHERE id = {holder}")  # fmt: skip
+
+
+def _place(frames: Sequence[Frame], own: Frame | None) -> tuple[str, str]:
+    inner = frames[: frames.index(own)] if own in frames else frames
+    above = "\n".join(f"{frame.function} {frame.file}" for frame in [*inner, *([own] if own is not None else [])])
+    return next(((what, words) for what, words, found in HOST_PLACES if found.search(above)), ("host", "runs"))
+
+
+def _of_heartbeats(case: Case) -> Iterator[Where]:
+    for source, rank, time_ns, written_ns, phase, ended in case.db.execute(_HEARTBEATS):
+        sql = f"SELECT * FROM heartbeat WHERE source_id = {int(source)} AND rank = {int(rank)}"
+        if ended is not None and ended != "finished":
+            yield Where(rank, "ended", f"it ended: {ended}", None, sql)
+        elif ended is not None:
+            yield Where(rank, "ended", "it had finished", None, sql)
+        elif written_ns - time_ns > STALE_NS:
+            stale = units.time(written_ns - time_ns)
+            yield Where(rank, "gil", f"it had not run Python for {stale}: a call holds the GIL", None, sql)
+        elif phase:
+            yield Where(rank, "phase", f"it runs Python, in phase {phase!r}", None, sql)
+
+
+def _of_logs(case: Case) -> Iterator[Where]:
+    for _, event, rank, kind, text in case.db.execute(_LOG_EVENTS):
+        sql = f"SELECT * FROM log_event WHERE id = {int(event)}"
+        if kind in ENDED:
+            yield Where(rank, "ended", f"a log says: {text}", None, sql)
+        elif kind in TRANSPORT:
+            yield Where(rank, "transport", f"a log says: {text}", None, sql)
