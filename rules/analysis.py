@@ -26,6 +26,8 @@ from diag.ranks.job import Job
 from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
+from diag.rules.hang import RECORDERS
+from diag.rules.hang_rows import group_rows, rank_rows
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
@@ -62,12 +64,14 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
+    job = Job(case, traces)
+    has_recorders = job.has_any(RECORDERS)
     answers = [
         *_about_traces(traces, limits),
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
-        *_about_job(Job(case, traces), limits),
+        *_about_job(job, limits),
     ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
@@ -87,6 +91,8 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         measurements=measurement_rows(results),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
+        ranks=rank_rows(job) if has_recorders else (),
+        groups=group_rows(job) if has_recorders else (),
         ranges=_ranges(traces),
         findings=findings,
         overlaps=_overlaps(findings),

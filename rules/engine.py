@@ -42,6 +42,7 @@ SUBJECTS = (
     "benchmark",
     "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
+    "hang", "hang_setup", "hang_coverage",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -83,6 +83,7 @@ class Finding:
     recoverable_ns: int | None = None  # upper bound; None when no bound can be given
     confidence: Confidence = "high"
     level: Severity | None = None  # overrides the severity that follows from the share
+    held_up: int = 0  # ranks that wait for what it is about
     extent: Intervals = field(default_factory=Intervals.empty)  # the device time it speaks of
     rule: str = ""  # filled in by the engine
 
@@ -106,10 +107,11 @@ class Finding:
         return (self.recoverable_ns or 0) / (end_ns - start_ns) if end_ns > start_ns else 0.0
 
     @property
-    def rank(self) -> tuple[int, float, float, int, str]:
-        """Sort key: severity, then the shares that can be won and that are taken, confidence, a stable tie-break."""
+    def rank(self) -> tuple[int, int, float, float, int, str]:
+        """Sort key: severity, who waits, the shares that can be won and that are taken, confidence, a tie-break."""
         return (
             -SEVERITIES.index(self.severity),
+            -self.held_up,
             -self.recoverable_share,
             -(self.share or 0.0),
             CONFIDENCES.index(self.confidence),

@@ -12,6 +12,7 @@ from diag.model.ceilings import Origin
 from diag.model.roofline import Bound
 from diag.rules.ceiling_rows import CeilingRow
 from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
+from diag.rules.hang_rows import GroupOfRanksRow, RankOfJobRow
 from diag.rules.launch_report import LaunchRow
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.measurement_rows import MeasurementRow
@@ -260,6 +261,8 @@ class Report:
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
     live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
     live_processes: Sequence[LiveProcessRow] = ()
+    ranks: Sequence[RankOfJobRow] = ()  # of a job whose flight recorders are at hand
+    groups: Sequence[GroupOfRanksRow] = ()
     hardware: Sequence[HardwareRow] = ()  # only what several processes share
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace

@@ -63,11 +63,12 @@ def verdict(
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
+    A job that stands still comes before whatever else is slow in it.
     A warning about a device comes before anything about the host alone, which matters when a device feels it.
     """
     serious = [finding for finding in findings if finding.recoverable_ns or finding.severity != "info"]
     of_devices = [f for f in serious if f.subject.device is not None and f.severity != "info"]
-    candidates = of_devices or serious
+    candidates = [f for f in serious if _is_about_hang(f)] or of_devices or serious
     top = _most_specific(candidates[0], candidates) if candidates else None
     cut = "A file is cut short: all of this speaks of what comes before." if is_cut else ""
     longest = _longest(kernels, top) if not devices else None
@@ -117,7 +118,13 @@ def _what_is_unseen(top: Finding) -> str:
         return _PROBES_ALONE
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
+    if _is_about_hang(top):
+        return ""
     return _ALONE if top.subject.launch is not None else _HOST_ONLY
+
+
+def _is_about_hang(finding: Finding) -> bool:
+    return finding.rule.startswith("hang.") and finding.severity == "critical"
 
 
 _PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."

@@ -153,7 +153,7 @@ def _hosts(found: Blame, dumps: Dumps) -> Iterator[Fault]:
     of_rank: dict[int, Missing] = {each.rank: each for each in found.missing}
     for ranks in _joined({rank: [id(node) for node in each.calls] for rank, each in of_rank.items()}):
         nodes = {id(node): node for rank in ranks for node in of_rank[rank].calls}.values()
-        lead = max(nodes, key=lambda node: (len(node.needs.keys() & set(ranks)), len(node.rows), -node.call.sequence))
+        lead = max(nodes, key=lambda node: (len(node.needs.keys() & set(ranks)), _heads(found, node), len(node.rows)))
         call = _call(found, lead)
         is_late = all(rank in dumps.progressed for rank in ranks)
         standings = [found.facts.standings[rank] for rank in ranks]
@@ -166,6 +166,11 @@ def _hosts(found: Blame, dumps: Dumps) -> Iterator[Fault]:
             waiting=(),
             is_queue_empty=not any(standing.outstanding for standing in standings),
         )
+
+
+def _heads(found: Blame, node: CallNode) -> int:
+    """Ranks that nothing else that is recorded holds up."""
+    return sum(found.graph.is_head(rank, node) for rank in node.rows)
 
 
 def _cycle(found: Blame, each: Cycle) -> Fault:
