@@ -26,8 +26,8 @@ from diag.ranks.job import Job
 from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from diag.rules.hang import RECORDERS
 from diag.rules.hang_rows import group_rows, rank_rows
+from diag.rules.hang_words import RECORDERS
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows

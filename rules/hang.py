@@ -8,10 +8,8 @@ from diag.ranks.hang import Cause
 from diag.ranks.job import Job
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer
-from diag.rules.hang_words import answers
+from diag.rules.hang_words import RECORDERS, answers
 from diag.rules.thresholds import Limits
-
-RECORDERS = ("process_group", "recorder_entry")
 
 
 @job_rule("hang.blocked", needs=RECORDERS)

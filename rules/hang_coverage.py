@@ -9,8 +9,7 @@ from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.hang import RECORDERS
-from diag.rules.hang_words import CALLS, MOST_SHOWN, NO_CALLS, NO_RANKS, subject_source
+from diag.rules.hang_words import CALLS, MOST_SHOWN, NO_CALLS, NO_RANKS, RECORDERS, subject_source
 from diag.rules.thresholds import Limits
 
 

@@ -11,8 +11,7 @@ from diag.ranks.job import Job
 from diag.ranks.timeouts import slowest
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.hang import RECORDERS
-from diag.rules.hang_words import NO_RANKS, answers, subject_source
+from diag.rules.hang_words import NO_RANKS, RECORDERS, answers, subject_source
 from diag.rules.thresholds import Limits
 
 

@@ -12,6 +12,9 @@ from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Sub
 
 MOST_SHOWN = 8
 
+RECORDERS = ("process_group", "recorder_entry")
+"""What a source holds that is a dump of a flight recorder."""
+
 REFUTES: Mapping[Cause, str] = {
     Cause.HOST: "A second dump of these ranks, a minute later, shows the call.",
     Cause.DEVICE: "A second dump of these ranks, a minute later, shows these calls completed: then this one was only "
@@ -70,6 +73,12 @@ def subject_source(job: Job) -> int:
     return dumps[min(dumps)].source if dumps else job.sources[0].id
 
 
+def _source_of(job: Job, fault: Fault) -> int:
+    """The dump of the first rank at fault that has one."""
+    of_ranks = (job.dumps.by_rank.get(rank) for rank in fault.ranks or fault.candidates)
+    return next((dump.source for dump in of_ranks if dump is not None), subject_source(job))
+
+
 def missing_dumps(hang: HangAnalysis) -> str:
     deciders = sorted({rank for each in hang.undecided for rank in each.deciders}) or list(hang.absent)
     return f"ranks have no dump: any of {rank_list(deciders)} may show it"
@@ -80,7 +89,7 @@ def finding_of(job: Job, fault: Fault) -> Finding:
         title=title(fault),
         claim=claim(fault),
         subject=Subject(
-            subject_source(job), ranks=fault.ranks or fault.candidates, range=str(fault.call or "") or None
+            _source_of(job, fault), ranks=fault.ranks or fault.candidates, range=str(fault.call or "") or None
         ),
         counterfactual="The job would go on.",
         held_up=len(fault.waiting),

@@ -93,11 +93,9 @@ def _next(view: HangView) -> Iterator[str]:
 
 def _others(view: HangView, top: int) -> Section:
     others = [finding for finding in view.findings if finding is not view.lead]
-    if view.lead is None and view.hang is not None and view.hang.faults:
-        return Section("Faults", [Items([f"{words.fault(each)}." for each in view.hang.faults[:top]])])
     shown = [_in_short(finding) for finding in others[:top]]
     more = [phrases.more(len(others), top)] if len(others) > top else []
-    return Section("Other faults" if view.lead else "Found", [Items([*shown, *more])] if shown else [])
+    return Section("Also found" if view.lead else "Found", [Items([*shown, *more])] if shown else [])
 
 
 def _in_short(finding: Finding) -> str:

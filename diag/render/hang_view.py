@@ -38,7 +38,11 @@ class HangView:
 
     @property
     def lead(self) -> Finding | None:
-        return next((finding for finding in self.findings if finding.rule.startswith("hang.")), None)
+        """The finding that the answer rests on. That dumps are missing is the answer only where nothing else is one."""
+        hang = [each for each in self.findings if each.rule.startswith("hang.") and each.severity != "info"]
+        naming = next((each for each in hang if each.rule != "hang.absent"), None)
+        is_told_otherwise = self.stacks.is_telling or self.stacks.holders or self.silent
+        return naming or (None if is_told_otherwise else next(iter(hang), None))
 
     @property
     def silent(self) -> Sequence[RankBeat]:

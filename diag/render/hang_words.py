@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
-from diag.ranks.hang import Fault, HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
+from diag.ranks.hang import HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
 from diag.ranks.heartbeats import RankBeat
 from diag.ranks.stack_clusters import StackCluster
 from diag.ranks.thread_stacks import RankThread
@@ -24,12 +24,11 @@ def headline(view: HangView) -> str:
     """Who is at fault, in one line."""
     if view.lead is not None:
         return view.lead.title
-    if view.hang is not None and view.hang.faults:
-        return fault(view.hang.faults[0])
     if view.stacks.is_telling:
         first = view.stacks.elsewhere[0]
         stands = "stands" if len(first.threads) == 1 else "stand"
-        return f"{sentence(of_cluster(first))} {stands} {place(first)}; {_the_others(view)}"
+        gil = " and holds the GIL" if any(holder in first.threads for holder in view.stacks.holders) else ""
+        return f"{sentence(of_cluster(first))} {stands} {place(first)}{gil}; {_the_others(view)}"
     if holder := next(iter(view.stacks.holders), None):
         return f"{sentence(of_thread(holder))} holds the GIL in {function(holder.frames[:1])}"
     if view.silent:
@@ -142,13 +141,6 @@ def heartbeat(beat: RankBeat) -> str:
 # ---- what the recorders say ----------------------------------------------------------------------------------------
 
 
-def fault(each: Fault) -> str:
-    """A fault without its argument, which the finding of a rule has."""
-    who = sentence(ranks(each.ranks)) if each.ranks else f"One of {ranks(each.candidates)}"
-    about = f" ({each.call})" if each.call else ""
-    return f"{who}: {each.cause}{about}{f', and {ranks(each.waiting)} wait' if each.waiting else ''}"
-
-
 def chains(hang: HangAnalysis) -> list[str]:
     """For each rank that others wait for in the end: who they are, what those call that wait at once, and the longest
     way there.
@@ -224,9 +216,8 @@ def members(rows: Sequence[MemberRow], key: str) -> str:
         by_value.setdefault(getattr(row, key), []).append(row.rank)
     ordered = sorted(by_value.items(), key=lambda item: (item[0] is not None, item[0] or 0))
     *behind, (most, many) = [("?" if value is None else str(value), who) for value, who in ordered]
-    if not behind or len(many) == 1:
-        others = f"{numbers_only(many)}: {most}"
-    else:
-        others = f"{len(many)} others: {most}"
+    who_leads = f"{len(many)} others" if behind and len(many) > 1 else numbers_only(many)
     more = [f"{len(behind) - MOST_BEHIND} more counts"] if len(behind) > MOST_BEHIND else []
-    return "; ".join([*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, others])
+    return "; ".join(
+        [*(f"{numbers_only(who)}: {value}" for value, who in behind[:MOST_BEHIND]), *more, f"{who_leads}: {most}"]
+    )

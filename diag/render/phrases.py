@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from diag.model import units
+from diag.model.rank_lists import ranks
 from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
 from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
 from diag.store.case import Source
@@ -297,6 +298,8 @@ def subject(report: Report, about: Subject) -> str:
     """What an answer is about, or nothing when the report is about one thing only."""
     if about.launch is not None:
         return profiled_kernel(report, about)
+    if about.ranks:
+        return ranks(about.ranks)
     row = device_of(report, about)
     if row:
         return device(report, row) if len(report.devices) > 1 else ""

@@ -80,7 +80,7 @@ def case_with(
     measurements: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Job]:
     """A job of whose rows only what matters is given."""
-    with Case.create(folder / "made.diag") as case, case.transaction():
+    with Case.create(folder / f"{len(list(folder.iterdir()))}.diag") as case, case.transaction():
         source = case.add_source(kind="synthetic", path="made by hand", sha256="", size_bytes=0, time_resolution_ns=1)
         for beat in beats:
             case.insert("heartbeat", [{"source_id": source, "time_ns": 1, "written_ns": 1, **beat}])

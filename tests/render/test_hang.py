@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ def test_suspects_and_undecided_ranks_say_what_would_decide(tmp_path: Path) -> N
     assert "Cannot tell yet who is at fault" in text
     assert "Rank 2: undecided, its completions are missing; the dump of rank 13 or 15 would decide." in text
     assert "Rank 3 left no dump, and ranks 0–2 may wait for it in _all_gather_base 7" in text
+
+
+def test_stacks_that_name_a_rank_come_before_dumps_that_are_missing(tmp_path: Path) -> None:
+    absent = replace(FINDING, rule="hang.absent", title="No dump of rank 1, which others may wait for")
+    threads = [thread(0, [ALL_REDUCE, STEP]), thread(1, [LOAD, STEP])]
+    assert render_hang_text(view(tmp_path, findings=[absent])).startswith(absent.title)
+    told = render_hang_text(view(tmp_path, findings=[absent], threads=threads))
+    assert told.startswith("Rank 1 stands in load_batch")
+    assert absent.title in " ".join(told.split())
 
 
 def test_stacks_alone_name_the_rank_that_does_not_come(tmp_path: Path) -> None:
