@@ -146,7 +146,8 @@ FACTS = {
 }
 
 JOB_FACTS = {
-    "recorder_entry": "dumps of PyTorch's flight recorder (TORCH_FR_BUFFER_SIZE=2000)",
+    "process_group": "groups in dumps of PyTorch's flight recorder (TORCH_FR_BUFFER_SIZE=2000)",
+    "recorder_entry": "calls in such dumps",
     "thread_stack": "stacks of the ranks' threads (py-spy dump, or faulthandler)",
     "heartbeat": "heartbeat files of the ranks",
     "log_event": "logs of NCCL (NCCL_DEBUG=INFO), PyTorch's watchdog or Slurm",

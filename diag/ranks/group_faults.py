@@ -25,6 +25,8 @@ def group_faults(dumps: Dumps) -> Iterator[Fault]:
                 said[group.label.name, group.label.description][rank] = group.label.ranks
                 has[rank].add((group.label.description, group.label.ranks))
     for (name, description), by_rank in said.items():
+        if len(set(by_rank.values())) == 1:
+            continue
         wrong = [
             (rank, ranks)
             for rank, ranks in by_rank.items()
