@@ -11,50 +11,57 @@ from diag.ranks.job import Job
 from diag.ranks.timeouts import slowest
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.hang_words import NO_RANKS, RECORDERS, answers, subject_source
+from diag.rules.hang_words import NO_RANKS, RECORDERS, finding_of, subject_source
 from diag.rules.thresholds import Limits
 
 
-@job_rule("hang.groups", needs=RECORDERS)
+@job_rule("hang.groups", needs=(*RECORDERS, "thread_stack"))
 def groups(job: Job, limits: Limits) -> Iterator[Answer]:
     """Members of a group disagree on who is in it.
 
     Asks      Do all ranks that a group lists know that group, with the same ranks?
     Decides   A group of a name and description lists a rank that has no group of these ranks, and has one of that name
               and description with others. The same name alone says nothing: it may count the groups that one rank
-              made. The list that most ranks have is right; with no majority all are named.
+              made. The list that most ranks have is right; with no majority all are named. Where stacks stand in
+              new_group, which waits for all members, these ranks are listed: whose list is wrong no stack tells.
     Matters   Ranks wait in a group for members that wait in another one.
     Do        Let every rank call new_group for every group, in the same order and with the same list.
     Refute    The groups were made by parts of the job that have nothing to do with each other.
     """
-    hang = job.hang
     about = Subject(subject_source(job))
-    if not hang.dumped:
+    found = [finding_of(job, fault) for fault in job.hang.faults if fault.cause is Cause.GROUPS]
+    yield from found
+    if found:
+        return
+    if not job.hang.dumped:
         yield CannotTell(about, NO_RANKS)
     elif not any(group.label.ranks for dump in job.dumps.by_rank.values() for group in dump.groups):
         yield CannotTell(about, "the dumps do not say which ranks a group has, as those of Gloo do not")
     else:
-        yield from answers(job, (Cause.GROUPS,), needs_all=False)
+        yield Clear(about)
 
 
-@job_rule("hang.init", needs=RECORDERS)
+@job_rule("hang.init", needs=(*RECORDERS, "thread_stack", "heartbeat"))
 def init(job: Job, limits: Limits) -> Iterator[Answer]:
     """Ranks disagree on how many there are.
 
     Asks      Do all ranks take the job for one of the same size?
-    Decides   By the number of ranks in each rank's default group. The size that most ranks know is right; with no
-              majority all are named.
+    Decides   By the number of ranks in each rank's default group, or that its heartbeat says it was told. The size that
+              most ranks know is right; with no majority all are named. Where all say the same, and stacks stand in
+              init_process_group, these ranks are listed.
     Matters   The rendezvous waits for ranks that never come, or leaves some out.
     Do        Compare WORLD_SIZE, RANK, MASTER_ADDR and the launcher's arguments.
     Refute    The dumps are of two jobs.
     """
     about = Subject(subject_source(job))
-    if not job.hang.dumped:
-        yield CannotTell(about, NO_RANKS)
-    elif not job.dumps.world_sizes:
-        yield CannotTell(about, "no dump says how many ranks the job has: their default groups list no ranks")
+    found = [finding_of(job, fault) for fault in job.hang.faults if fault.cause is Cause.INIT]
+    yield from found
+    if found:
+        return
+    if job.dumps.world_sizes or any(beat.world_size for beat in job.heartbeats):
+        yield Clear(about)
     else:
-        yield from answers(job, (Cause.INIT,), needs_all=False)
+        yield CannotTell(about, "no dump or heartbeat says how many ranks the job has")
 
 
 @job_rule("hang.timeout", needs=RECORDERS)

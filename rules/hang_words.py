@@ -131,6 +131,8 @@ def title(fault: Fault) -> str:
             return f"{ranks} call different collectives in {fault.group}"
         case Cause.TENSORS:
             return f"{ranks} {verb.call} {op} with another shape or dtype"
+        case Cause.CYCLE if not fault.by_rank:
+            return f"{ranks} {verb.hold} up the job: in a send or receive that does not end"
         case Cause.CYCLE:
             return f"{ranks} wait for each other in {op}"
         case Cause.UNFINISHED:
@@ -139,6 +141,10 @@ def title(fault: Fault) -> str:
             return f"{ranks} {verb.be} gone, and the others wait for {verb.it}"
         case Cause.TRANSPORT:
             return f"{ranks} {verb.hold} up the job: {verb.their} link failed"
+        case Cause.GROUPS if not fault.differing:
+            return f"{ranks} {verb.have} not all members of a group that {verb.they} {verb.make}"
+        case Cause.INIT if not fault.differing:
+            return f"{ranks} {verb.have} not all members of the job that {verb.they} {verb.join}"
         case Cause.GROUPS:
             return f"{ranks} {verb.take} {fault.group} for a group of other ranks"
         case Cause.INIT:
@@ -154,6 +160,7 @@ class _Verbs:
         s, is_one = ("s", True) if n == 1 else ("", False)
         self.hold, self.call, self.take = f"hold{s}", f"call{s}", f"take{s}"
         self.be, self.have = ("is", "has") if is_one else ("are", "have")
+        self.make, self.join, self.they = f"make{s}", f"join{s}", "it" if is_one else "they"
         self.it, self.these, self.their = ("it", "this rank", "its") if is_one else ("them", "these ranks", "their")
 
 
@@ -179,6 +186,11 @@ def _what(fault: Fault) -> str:
                 " No side has a majority."
             )  # fmt: skip
             return f"At place {fault.sequence} of {fault.group}: {sides}.{vote}"
+        case Cause.CYCLE if not fault.by_rank:
+            return (
+                f"{ranks} {verb.have} not called {_quoted(fault.call)}, which other members wait in, and "
+                f"{verb.be} in a send or receive, which this recorder does not record: the other half is missing."
+            )
         case Cause.CALL | Cause.CYCLE:
             calls = "; ".join(f"rank {rank}: {call}" for rank, call in [*fault.by_rank.items()][:MOST_SHOWN])
             return f"{who(fault.candidates)} wait for each other in a circle. What each is in: {calls or 'not known'}."
@@ -189,6 +201,8 @@ def _what(fault: Fault) -> str:
             )
         case Cause.DEAD:
             return f"{ranks} ended."
+        case Cause.GROUPS | Cause.INIT if not fault.differing:
+            return f"{ranks} {verb.be} in a call that ends when all members have made it, with the same arguments."
         case Cause.GROUPS | Cause.INIT:
             return "; ".join(f"{rank_list(each.ranks)}: {each.what}" for each in fault.differing) + "."
     return ""

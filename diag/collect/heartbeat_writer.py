@@ -19,6 +19,8 @@ from diag.collect import heartbeat_page as page_of
 
 VANISHED = "vanished without a word: killed, crashed, or left with os._exit"
 REPLACED = "replaced by another program (exec)"
+_DYING_MS = 5000
+"""Most that a process takes to end once its files are closed: its memory is given back meanwhile."""
 
 
 def main() -> None:
@@ -44,8 +46,11 @@ def _write_until_end(told: dict[str, Any], page: memoryview, watched: int) -> No
         is_gone = bool(poll.poll(every_ms))
         beat = page_of.read_beat(page)
         ended = beat.ended if beat and beat.ended else None
-        if ended is None:
-            ended = VANISHED if is_gone else None if _shares_page(pid, told) else REPLACED
+        if ended is None and not is_gone and not _shares_page(pid, told):
+            is_gone = bool(poll.poll(_DYING_MS))  # a process that dies closes its files first
+            ended = None if is_gone else REPLACED
+        if ended is None and is_gone:
+            ended = VANISHED
         is_over = ended is not None
         fields = {
             **told["rank"],

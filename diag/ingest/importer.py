@@ -191,23 +191,25 @@ def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
     return {item.path: [digest(file) for file in (item.path, *companions(item.path))] for item in inputs}
 
 
+_NAMED_FOR_RANKS = {"flight-recorder", "stack-dump"}
+"""Kinds of which the name alone may say whose they are: ranks that have called nothing yet have equal dumps."""
+
+
 def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list[Input]:
     """The inputs without those whose content would count twice.
 
     Copies that lie in a folder are passed over and noted. Raises UsageError when the user named two that are equal.
-    Dumps may say the same and be of different ranks, as only their names tell.
     """
-    first: dict[str, Input] = {}
-    distinct = []
+    first: dict[tuple[str, ...], Input] = {}
     for item in inputs:
-        same = first.setdefault("".join(digests[item.path]), item)
-        if same is item or item.kind in _BATCH_READERS:
-            distinct.append(item)
+        name = item.path.name if item.kind in _NAMED_FOR_RANKS else ""
+        same = first.setdefault((name, *digests[item.path]), item)
+        if same is item:
             continue
         if not (item.in_folder or same.in_folder):
             raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
         note(f"{item.path} has the same content as {same.path}; it is read once.")
-    return distinct
+    return list(first.values())
 
 
 def _import(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from diag.ranks.blame import Blame, Cycle, Missing, Stuck, Unfinished, blame
 from diag.ranks.differing import Disagreement
 from diag.ranks.dumps import Dumps
-from diag.ranks.group_faults import group_faults, init_faults
+from diag.ranks.group_faults import group_faults, init_faults, making_faults
 from diag.ranks.hang import (
     Call,
     Cause,
@@ -30,15 +30,22 @@ from diag.ranks.whereabouts import fused
 LONGEST_CHAIN = 16
 
 
-def analyse(dumps: Dumps, where: Sequence[Where] = (), job: Collection[int] = ()) -> HangAnalysis:
-    """`where`: what other evidence says of the ranks. `job`: ranks known to exist, be it without a dump."""
+def analyse(
+    dumps: Dumps,
+    where: Sequence[Where] = (),
+    job: Collection[int] = (),
+    world_sizes: Mapping[int, int] | None = None,
+) -> HangAnalysis:
+    """`where`: what other evidence says of the ranks. `job`: ranks known to exist, be it without a dump.
+    `world_sizes`: what ranks take the size of the job for, where it is not their dumps that say so."""
     found = blame(dumps, job)
     by_rank: defaultdict[int, list[Where]] = defaultdict(list)
     for each in where:
         by_rank[each.rank].append(each)
     chains = _chains(found)
-    faults = [*_faults(found, dumps), *group_faults(dumps), *init_faults(dumps)]
+    faults = [*_faults(found, dumps), *group_faults(dumps), *init_faults({**dumps.world_sizes, **(world_sizes or {})})]
     faults = [fused(replace(fault, waiting=_waiting(fault, chains)), by_rank) for fault in faults]
+    faults = _with_makers(faults, by_rank)
     faults.extend(_dead(found, by_rank, {rank for fault in faults for rank in fault.ranks}))
     named = {rank for fault in faults for rank in fault.ranks}
     suspects = tuple(_suspects(found, by_rank, named))
@@ -60,6 +67,16 @@ def analyse(dumps: Dumps, where: Sequence[Where] = (), job: Collection[int] = ()
 def _first(fault: Fault) -> tuple[bool, int, int, tuple[int, ...]]:
     """Named ranks before those among which it cannot be told; then what most ranks wait for."""
     return (not fault.ranks, -len(fault.waiting), list(Cause).index(fault.cause), fault.ranks)
+
+
+def _with_makers(faults: Sequence[Fault], where: Mapping[int, Sequence[Where]]) -> list[Fault]:
+    """Who stands where a group is made explains calls of which it is not known who entered them."""
+    half_known = [fault for fault in faults if fault.cause is Cause.UNFINISHED and fault.note]
+    makers = list(making_faults(where, half_known))
+    explained = {rank for fault in makers for rank in fault.candidates}
+    kept = [fault for fault in faults if fault not in half_known or not explained & set(fault.candidates)]
+    known = {fault.cause for fault in kept}
+    return [*kept, *(fault for fault in makers if fault.cause not in known)]
 
 
 def _notes(dumps: Dumps) -> Sequence[str]:

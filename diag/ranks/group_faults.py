@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from diag.ranks.dumps import Dumps
-from diag.ranks.hang import Cause, Differing, Fault, GroupLabel
+from diag.ranks.hang import Cause, Differing, Fault, GroupLabel, Where
 
 T = TypeVar("T", bound=Hashable)
 
@@ -40,11 +40,41 @@ def group_faults(dumps: Dumps) -> Iterator[Fault]:
             yield _fault(Cause.GROUPS, label, [(str(list(ranks)), members) for ranks, members in sides])
 
 
-def init_faults(dumps: Dumps) -> Iterator[Fault]:
+def init_faults(world_sizes: Mapping[int, int]) -> Iterator[Fault]:
     """Ranks that take the job for one of another size than the others do."""
-    sides = _sides(dumps.world_sizes)
+    sides = _sides(world_sizes)
     if len(sides) > 1:
         yield _fault(Cause.INIT, None, [(f"{size} ranks", members) for size, members in sides])
+
+
+MADE_TOGETHER: Sequence[tuple[str, Cause, str]] = (
+    ("initialise", Cause.INIT, "the job"),
+    ("new group", Cause.GROUPS, "a group"),
+)
+"""(what of `Where`, cause, what is made). No recorder knows of such a call before all members have made it."""
+
+
+def making_faults(where: Mapping[int, Sequence[Where]], unfinished: Sequence[Fault]) -> Iterator[Fault]:
+    """Ranks whose stacks stand where groups are made, which waits for all members: these disagree, or one is absent.
+
+    `unfinished`: faults of calls of which it is not known who entered them: their other ranks wait for these.
+    """
+    for what, cause, made in MADE_TOGETHER:
+        standing = {rank for rank, says in where.items() if any(one.what == what for one in says)}
+        if standing:
+            others = {rank for fault in unfinished for rank in fault.candidates}
+            yield Fault(
+                cause=cause,
+                ranks=(),
+                group=None,
+                call=None,
+                sequence=None,
+                waiting=tuple(sorted(others - standing)),
+                candidates=tuple(sorted(standing)),
+                where=tuple(one for rank in sorted(standing) for one in where[rank] if one.what == what),
+                confidence="medium",
+                note=f"stacks show who waits until {made} is made, not whose arguments differ",
+            )
 
 
 def _sides(by_rank: Mapping[int, T]) -> list[tuple[T, tuple[int, ...]]]:

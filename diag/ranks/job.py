@@ -58,7 +58,8 @@ class Job:
     @cached_property
     def hang(self) -> HangAnalysis:
         """Why the job stands still, by the recorders of its ranks and what else is known of them."""
-        return with_frames(self.case, analyse(self.dumps, load_whereabouts(self.case)))
+        sizes = {beat.rank: beat.world_size for beat in self.heartbeats if beat.world_size is not None}
+        return with_frames(self.case, analyse(self.dumps, load_whereabouts(self.case), world_sizes=sizes))
 
     @cached_property
     def events(self) -> Sequence[LogEvent]:

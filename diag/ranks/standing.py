@@ -34,7 +34,7 @@ class GroupStanding:
 
     label: GroupLabel
     outstanding: int  # calls that are not completed
-    has_p2p: bool  # the rank also uses the group for sends and receives, as its entries show
+    has_p2p: bool  # the rank also uses the group for sends and receives
     status: int | None  # number of the last call, of whichever kind it was
     seen: int  # number of the last collective by the entries; -1: none
     completed_seen: int | None  # the last one that is completed, by the entries
@@ -90,10 +90,17 @@ def standing_of(dump: RankDump) -> Standing:
 def _is_open(dump: RankDump, group: Membership, rows: Rows) -> NDArray[np.bool_]:
     """Not completed by the group's status, as far as that counts collectives."""
     entries = dump.entries
-    if group.last_completed is None or (entries.p2p_sequence[rows] > 0).any():
+    if group.last_completed is None or _has_p2p(dump, group, rows):
         return np.ones(len(rows), dtype=np.bool_)
     is_open: NDArray[np.bool_] = entries.is_p2p[rows] | (entries.sequence[rows] > group.last_completed)
     return is_open
+
+
+def _has_p2p(dump: RankDump, group: Membership, rows: Rows) -> bool:
+    """Gloo counts sends and receives, too, but records none: what its status has beyond the last entry are such."""
+    entries = dump.entries
+    counted = -1 if group.last_enqueued is None or not len(rows) else group.last_enqueued
+    return bool((entries.p2p_sequence[rows] > 0).any()) or counted > int(entries.sequence[rows].max(initial=-1))
 
 
 def _in_group(dump: RankDump, group: Membership, rows: Rows, is_open: NDArray[np.bool_]) -> GroupStanding:
@@ -109,7 +116,7 @@ def _in_group(dump: RankDump, group: Membership, rows: Rows, is_open: NDArray[np
     return GroupStanding(
         label=group.label,
         outstanding=int(is_open.sum()),
-        has_p2p=bool((entries.p2p_sequence[rows] > 0).any()),
+        has_p2p=_has_p2p(dump, group, rows),
         status=group.last_enqueued,
         seen=int(sequence.max(initial=-1)),
         completed_seen=int(done[-1]) if len(done) else last_done,

@@ -23,6 +23,8 @@ HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
     ("lock", "waits for a lock", re.compile(r"\b(acquire|__enter__|wait_for|_wait_for_tstate_lock)\b|threading\.py")),
     ("synchronize", "waits for its device", re.compile(r"\bsynchronize\b|\bitem\b|\bcpu\b|wait_tensor")),
     ("receive", "is in a send or receive", re.compile(r"\b(recv|send|irecv|isend|batch_isend_irecv)\b")),
+    ("initialise", "joins the job", re.compile(r"\binit_process_group\b")),
+    ("new group", "makes a group", re.compile(r"\b(new_group|new_subgroups|_new_process_group_helper)\b")),
     ("collective", "is in a collective", re.compile(r"distributed_c10d\.py|torch/distributed")),
     ("sleep", "sleeps", re.compile(r"\bsleep\b")),
 )
