@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import stat
 import zlib
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from diag.errors import InputError
-from diag.ingest import kineto, nsys_report
+from diag.ingest import kineto, nsys_report, topology
 from diag.ingest.benchmark import looks_like_benchmark
+from diag.ingest.nccl_tests import read as nccl_tests
+from diag.ingest.nccl_tests.written import looks_like_json
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
@@ -62,10 +65,14 @@ def detect(path: Path) -> str:
         return "kineto"
     if looks_like_benchmark(head):
         return "benchmark"
+    if looks_like_json(head):
+        return nccl_tests.KIND
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
         return printed
+    if (text := decoded(head)) is not None and (kind := _kind_of_text(text.splitlines())) is not None:
+        return kind
     raise UnknownKind(path, _name_of(plain))
 
 
@@ -78,7 +85,8 @@ def is_other_json(path: Path) -> bool:
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), benchmarks "
-    "(of diag calibrate and diag probe run), and diag cases"
+    "(of diag calibrate and diag probe run), what nccl-tests prints or writes as JSON, "
+    "nvidia-smi topo -m, and diag cases"
 )
 
 
@@ -111,6 +119,15 @@ def _printed_by_ncu(path: Path, head: bytes) -> str | None:
     if kind is None and (what := ncu_output.other_output(lines)) is not None:
         raise UnknownKind(path, what)
     return kind
+
+
+def _kind_of_text(lines: Sequence[str]) -> str | None:
+    """Of what programs print. Logs come last: NCCL writes its own into the output of nccl-tests, too."""
+    if nccl_tests.looks_like_nccl_tests(lines):
+        return nccl_tests.KIND
+    if topology.looks_like_topology(lines):
+        return topology.KIND
+    return None
 
 
 LINES_OF_LOG = 1_000_000

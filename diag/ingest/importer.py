@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import benchmark, kineto, launches, nsys_conversion, nsys_sqlite
+from diag.ingest import benchmark, kineto, launches, nsys_conversion, nsys_sqlite, topology
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.joining import join_sources
+from diag.ingest.nccl_tests import read as nccl_tests
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.settled import companions, copy_while_written, settled_copy
@@ -223,6 +224,8 @@ def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
 
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,
+    nccl_tests.KIND: nccl_tests.read,
+    topology.KIND: topology.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 
