@@ -13,6 +13,8 @@ from diag.cli import (
     doctor,
     explain,
     export,
+    plan,
+    plan_comm,
     probe,
     probe_inspect,
     probe_list,
@@ -72,6 +74,9 @@ app.add_typer(probe.app, short_help=probe.SUMMARY)
 _add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
 _add(probe_run.run, needs_words=True, to=probe.app)
 _add(probe_inspect.inspect, needs_words=True, to=probe.app)
+
+app.add_typer(plan.app, short_help=plan.SUMMARY)
+_add(plan_comm.comm, needs_words=True, to=plan.app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -27,3 +28,8 @@ class Job:
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""
         return any(source.has(fact) for source in self.sources for fact in facts)
+
+    @cached_property
+    def comm_series(self) -> Sequence[CommSeries]:
+        """Collectives that benchmarks timed."""
+        return comm_series(self.case)
