@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.ranks.comm_calls import CommCalls, comm_calls
 from diag.ranks.comm_measurements import CommSeries, comm_series
+from diag.ranks.host_links import HostLinks, host_links
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -33,3 +35,13 @@ class Job:
     def comm_series(self) -> Sequence[CommSeries]:
         """Collectives that benchmarks timed."""
         return comm_series(self.case)
+
+    @cached_property
+    def comm_calls(self) -> Sequence[CommCalls]:
+        """Collectives of the traces, by kind and size."""
+        return comm_calls(self.case)
+
+    @cached_property
+    def host_links(self) -> Sequence[HostLinks]:
+        """How the devices of hosts reach each other."""
+        return host_links(self.case)
