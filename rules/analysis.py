@@ -25,6 +25,7 @@ from diag.model.near import did_you_mean, near
 from diag.ranks.job import Job
 from diag.rules import engine, rooflines, tables, thresholds
 from diag.rules.ceiling_rows import ceiling_rows
+from diag.rules.collective_rows import collective_rows
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
@@ -61,13 +62,13 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
     results = probe_results(case, benchmarks, options.ceilings)
-    watched = live_runs(case)
+    watched, job = live_runs(case), Job(case, traces)
     answers = [
         *_about_traces(traces, limits),
         *_about_kernels(kernels, limits),
         *_about_probes(results, limits),
         *(answer for run in watched for answer in judge(run, limits)),
-        *_about_job(Job(case, traces), limits),
+        *_about_job(job, limits),
     ]
     launches = launch_rows(case, kernels, ladder)
     devices = [device for trace in traces for device in trace.devices]
@@ -85,6 +86,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         rooflines=rooflines.kernel_rooflines(kernels, launches),
         ceilings=ceiling_rows(benchmarks),
         measurements=measurement_rows(results),
+        collectives=collective_rows(job.comm_series),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
         ranges=_ranges(traces),

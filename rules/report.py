@@ -11,6 +11,7 @@ from typing import Literal
 from diag.model.ceilings import Origin
 from diag.model.roofline import Bound
 from diag.rules.ceiling_rows import CeilingRow
+from diag.rules.collective_rows import CollectiveRow
 from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is_about_capture
 from diag.rules.launch_report import LaunchRow
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
@@ -258,6 +259,7 @@ class Report:
     rooflines: Sequence[KernelRoofline] = ()  # of profiled kernels, the longest first
     ceilings: Sequence[CeilingRow] = ()  # that came with the evidence
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
+    collectives: Sequence[CollectiveRow] = ()  # that benchmarks timed
     live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
     live_processes: Sequence[LiveProcessRow] = ()
     hardware: Sequence[HardwareRow] = ()  # only what several processes share

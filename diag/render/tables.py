@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from diag.model import units
 from diag.render import phrases
 from diag.render.ceiling_table import ceilings
+from diag.render.collective_table import collectives
 from diag.render.kernel_tables import operators, profiled, vendor
 from diag.render.live_tables import live_devices, live_processes
 from diag.render.measurement_table import measurements
@@ -21,7 +22,7 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
     of = (
-        measurements, live_devices, live_processes,
+        measurements, collectives, live_devices, live_processes,
         devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
     )  # fmt: skip
     made = [table_of(report, top) for table_of in of]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from diag.model import units
 from diag.render import phrases
 from diag.render.ceiling_table import ceiling_table
+from diag.render.collective_table import collectives
 from diag.render.html.grid import MOST_ROWS, Column, grid, grid_of
 from diag.render.kernel_tables import vendor
 from diag.render.live_tables import live_devices, live_processes
@@ -27,6 +28,7 @@ def grids(report: Report) -> str:
     return "".join(
         [
             grid_of("measurements", measurements(report, MOST_ROWS), len(report.measurements)),
+            grid_of("collectives", collectives(report, MOST_ROWS)),
             grid_of("live-devices", live_devices(report, MOST_ROWS), len(report.live_devices)),
             grid_of("live-processes", live_processes(report, MOST_ROWS), len(report.live_processes)),
             _kernels(report),

@@ -132,6 +132,7 @@ _SECTIONS = (
     ("timeline", "Timeline"),
     ("roofline", "Roofline"),
     ("measurements", "Probes"),
+    ("collectives", "Collectives"),
     ("live-devices", "Devices watched"),
     ("live-processes", "Processes watched"),
     ("kernels", "Kernels"),
