@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from diag.render.collective_table import collectives
 from diag.render.html.page import render_html
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
-from diag.render.collective_table import collectives
 from diag.render.text import render_text
 from diag.rules.analysis import analyse
 from diag.rules.report import Report
