@@ -32,6 +32,7 @@ from diag.rules.hang_words import RECORDERS
 from diag.rules.launch_rows import launch_rows
 from diag.rules.live import judge
 from diag.rules.live_rows import live_device_rows, live_process_rows
+from diag.rules.measured_collective_rows import measured_collective_rows
 from diag.rules.measurement_rows import measurement_rows
 from diag.rules.operator_rows import longest_first
 from diag.rules.rank_rows import collective_rows, rank_rows
@@ -116,6 +117,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         measurements=measurement_rows(results),
         timeline_ranks=rank_rows(job),
         collectives=collective_rows(job),
+        measured_collectives=measured_collective_rows(job.comm_series),
         live_devices=live_device_rows(watched),
         live_processes=live_process_rows(watched),
         ranges=_ranges(parts),

@@ -40,6 +40,7 @@ SUBJECTS = (
     "ncu_coalescing", "ncu_bank_conflicts", "ncu_spills", "ncu_cache", "ncu_remote",
     "ncu_occupancy", "ncu_grid",
     "benchmark",
+    "comm_wrong", "comm_bandwidth", "comm_fit", "comm_topology",
     "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
     "ranks_capture", "ranks_late", "ranks_balance", "comm_exposed", "comm_rate",

@@ -15,6 +15,7 @@ from diag.rules.finding import CannotTell, Clear, Finding, Severity, ShareOf, is
 from diag.rules.hang_rows import GroupOfRanksRow, RankOfJobRow
 from diag.rules.launch_report import LaunchRow
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
+from diag.rules.measured_collective_rows import MeasuredCollectiveRow
 from diag.rules.measurement_rows import MeasurementRow
 from diag.rules.rank_rows import CollectiveRow, RankRow
 from diag.rules.roofline_report import KernelRoofline, RooflineRow
@@ -269,6 +270,7 @@ class Report:
     rooflines: Sequence[KernelRoofline] = ()  # of profiled kernels, the longest first
     ceilings: Sequence[CeilingRow] = ()  # that came with the evidence
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
+    measured_collectives: Sequence[MeasuredCollectiveRow] = ()  # that benchmarks timed
     live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
     live_processes: Sequence[LiveProcessRow] = ()
     timeline_ranks: Sequence[RankRow] = ()  # of a job of which several ranks have timelines here

@@ -120,7 +120,7 @@ def _is_at_its_limit(kernel: ProfiledKernel, clear: Sequence[Clear]) -> bool:
 
 def _what_is_unseen(top: Finding) -> str:
     """Where no device's timeline is at hand."""
-    if top.rule.startswith("probe."):
+    if top.rule.startswith(("probe.", "comm.")):
         return _PROBES_ALONE
     if top.rule.startswith(("nccl.", "job.")):
         return ""

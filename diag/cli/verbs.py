@@ -14,6 +14,8 @@ from diag.cli import (
     explain,
     export,
     hang,
+    plan,
+    plan_comm,
     probe,
     probe_inspect,
     probe_list,
@@ -74,6 +76,9 @@ app.add_typer(probe.app, short_help=probe.SUMMARY)
 _add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
 _add(probe_run.run, needs_words=True, to=probe.app)
 _add(probe_inspect.inspect, needs_words=True, to=probe.app)
+
+app.add_typer(plan.app, short_help=plan.SUMMARY)
+_add(plan_comm.comm, needs_words=True, to=plan.app)
 
 
 def _print_version(wanted: bool) -> None:

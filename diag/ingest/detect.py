@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import stat
 import zlib
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from diag.errors import InputError
-from diag.ingest import kineto, nsys_report
+from diag.ingest import kineto, nsys_report, topology
 from diag.ingest.benchmark import looks_like_benchmark
 from diag.ingest.heartbeat import looks_like_heartbeat
 from diag.ingest.job_log.ras_json import looks_like_ras
 from diag.ingest.job_log.signs import looks_like_job_log
+from diag.ingest.nccl_tests import read as nccl_tests
+from diag.ingest.nccl_tests.written import looks_like_json
 from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
@@ -73,10 +76,14 @@ def detect(path: Path) -> str:
         return "flight-recorder"
     if looks_like_ras(head):
         return "nccl-ras"
+    if looks_like_json(head):
+        return nccl_tests.KIND
     if path.suffix.lower() == ".gz" and not head.startswith(_GZIP):
         raise InputError(f"{path} is named .gz but is no gzip file. Copy it again from where it was made.")
     if (printed := _printed_by_ncu(path, head)) is not None:
         return printed
+    if (text := decoded(head)) is not None and (kind := _kind_of_text(text.splitlines())) is not None:
+        return kind
     if looks_like_job_log(path, head):
         return "job-log"
     if looks_like_stack_dump(head):
@@ -95,7 +102,8 @@ READABLE = (
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
     "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
     "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
-    "status that ncclras prints (as text or JSON), benchmarks (of diag calibrate and diag probe run), and diag cases"
+    "status that ncclras prints (as text or JSON), what nccl-tests prints or writes as JSON, nvidia-smi topo -m, "
+    "benchmarks (of diag calibrate and diag probe run), and diag cases"
 )
 
 
@@ -128,6 +136,15 @@ def _printed_by_ncu(path: Path, head: bytes) -> str | None:
     if kind is None and (what := ncu_output.other_output(lines)) is not None:
         raise UnknownKind(path, what)
     return kind
+
+
+def _kind_of_text(lines: Sequence[str]) -> str | None:
+    """Of what programs print. Logs come last: NCCL writes its own into the output of nccl-tests, too."""
+    if nccl_tests.looks_like_nccl_tests(lines):
+        return nccl_tests.KIND
+    if topology.looks_like_topology(lines):
+        return topology.KIND
+    return None
 
 
 LINES_OF_LOG = 1_000_000

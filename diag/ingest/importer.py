@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import benchmark, heartbeat, kineto, launches, nsys_conversion, nsys_sqlite, stack_dump
+from diag.ingest import benchmark, heartbeat, kineto, launches, nsys_conversion, nsys_sqlite, stack_dump, topology
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.job_log import ras_json
 from diag.ingest.job_log import reader as job_log
 from diag.ingest.joining import join_sources
+from diag.ingest.nccl_tests import read as nccl_tests
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.rank_clocks import align_ranks, calls_in
@@ -288,6 +289,8 @@ _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "stack-dump": stack_dump.read,
     "job-log": job_log.read,
     "nccl-ras": ras_json.read,
+    nccl_tests.KIND: nccl_tests.read,
+    topology.KIND: topology.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 

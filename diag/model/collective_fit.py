@@ -97,7 +97,10 @@ class Fit:
 
 
 def fit(moved_bytes: Sequence[float], time_ns: Sequence[float]) -> Fit | NoFit:
-    """The line through measured calls: k·M of each, in bytes, and its time. Sizes may repeat; times are above 0."""
+    """The line through measured calls: k·M of each, in bytes, and its time. Sizes may repeat; times are above 0.
+
+    α is at least 0. Its error is that of the line without this bound, so that an α of 0 is never resolved.
+    """
     order = np.argsort(np.asarray(moved_bytes, np.float64), kind="stable")
     moved, times = np.asarray(moved_bytes, np.float64)[order], np.asarray(time_ns, np.float64)[order]
     if refused := _refusal(moved):
@@ -110,6 +113,8 @@ def fit(moved_bytes: Sequence[float], time_ns: Sequence[float]) -> Fit | NoFit:
     variance = float(residuals @ residuals) / (len(times) - 2)
     covariance = variance * np.linalg.inv(design.T @ design) / np.outer(scale, scale)
     latency_ns, ns_per_byte = (solution / scale).tolist()
+    if latency_ns < 0:  # no call ends before it begins: the best line of those that may be goes through the origin
+        latency_ns, ns_per_byte = 0.0, _through_origin(design[:, 1]) / scale[1]
     errors = _t(len(times)) * np.sqrt(np.diag(covariance))
     if ns_per_byte <= errors[1]:
         return NoFit("the time does not grow with the size beyond its scatter: larger sizes are needed")
@@ -122,6 +127,11 @@ def fit(moved_bytes: Sequence[float], time_ns: Sequence[float]) -> Fit | NoFit:
         time_ns=times,
         covariance=covariance,
     )
+
+
+def _through_origin(column: Values) -> float:
+    """The factor with which a column is nearest to ones."""
+    return float(column.sum() / (column @ column))
 
 
 def _refusal(moved: Values) -> NoFit | None:

@@ -50,3 +50,15 @@ def tokens_to_hide(
     (8000.0, 1142.857142857143)
     """
     return flops_per_s * element_bytes * kv_share / (2 * bytes_per_s) * (2 if is_causal else 1)
+
+
+def ulysses_bytes(n_ranks: int, sequence: int, hidden: int, element_bytes: int, *, kv_share: float = 1.0) -> float:
+    """What a rank sends in a layer's forward pass: four all-to-alls of its tokens, of queries, keys, values and output.
+
+    (n - 1)/n · (S/n)·h·e · (2 + 2·kv_share): a ring sends n/2 times as much where kv_share is 1.
+
+    >>> ulysses_bytes(8, 131_072, 8192, 2) / (7 * ring_step(8, 131_072, 8192, 2).moved_bytes)
+    0.25
+    """
+    buffer = sequence / n_ranks * hidden * element_bytes
+    return (n_ranks - 1) / n_ranks * buffer * (2 + 2 * kv_share)

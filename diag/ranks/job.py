@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from diag.ranks.analysis import analyse
+from diag.ranks.comm_calls import CommCalls, comm_calls
+from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
 from diag.ranks.heartbeats import RankBeat, load_heartbeats
+from diag.ranks.host_links import HostLinks, host_links
 from diag.ranks.log_events import LogEvent, load_events
 from diag.ranks.nccl_connections import Connection, load_connections
 from diag.ranks.nccl_health import NcclHealth, health_of
@@ -78,3 +81,18 @@ class Job:
     def has_any(self, facts: Sequence[str]) -> bool:
         """Whether any input holds any of these (keys of `Source.capabilities`)."""
         return any(source.has(fact) for source in self.sources for fact in facts)
+
+    @cached_property
+    def comm_series(self) -> Sequence[CommSeries]:
+        """Collectives that benchmarks timed."""
+        return comm_series(self.case)
+
+    @cached_property
+    def comm_calls(self) -> Sequence[CommCalls]:
+        """Collectives of the traces, by kind and size."""
+        return comm_calls(self.case)
+
+    @cached_property
+    def host_links(self) -> Sequence[HostLinks]:
+        """How the devices of hosts reach each other."""
+        return host_links(self.case)

@@ -37,6 +37,7 @@ def document(report: Report) -> dict[str, Any]:
         "operators": [asdict(row) | {"is_modelled": True} for row in report.operators],
         "launches": [_launch(row) for row in report.launches],
         "measurements": [asdict(row) for row in report.measurements],
+        "measured_collectives": [asdict(row) for row in report.measured_collectives],
         "live_devices": [asdict(row) for row in report.live_devices],
         "live_processes": [asdict(row) for row in report.live_processes],
         "hardware": [asdict(row) for row in report.hardware],

@@ -10,6 +10,7 @@ from diag.render import phrases
 from diag.render.ceiling_table import ceilings
 from diag.render.kernel_tables import operators, profiled, vendor
 from diag.render.live_tables import live_devices, live_processes
+from diag.render.measured_collective_table import measured_collectives
 from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
 from diag.render.table import NOT_CAPTURED, Table
@@ -22,7 +23,7 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
     of = (
-        measurements, live_devices, live_processes,
+        measurements, measured_collectives, live_devices, live_processes,
         ranks, collectives, devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
     )  # fmt: skip
     made = [table_of(report, top) for table_of in of]

@@ -390,10 +390,11 @@ CREATE TABLE log_event (                   -- a line that means something in a l
 CREATE TABLE comm_measurement (            -- a collective that a benchmark timed: nccl-tests, or a probe
     id            INTEGER PRIMARY KEY,
     source_id     INTEGER NOT NULL REFERENCES source (id),
-    op            TEXT NOT NULL,           -- 'all_reduce' | 'all_gather' | 'reduce_scatter' | 'broadcast' | 'all_to_all' | 'send_recv' | 'reduce'
+    op            TEXT NOT NULL,           -- 'all_reduce' | 'all_gather' | 'reduce_scatter' | 'broadcast' | 'all_to_all' | 'send_recv' | 'reduce' | 'gather' | 'scatter'
     backend       TEXT NOT NULL,           -- 'nccl' | 'gloo'
     n_ranks       INTEGER NOT NULL,
     n_hosts       INTEGER,
+    device_name   TEXT,                    -- of the GPUs of all ranks; NULL: they differ, or it is not told
     dtype         TEXT,
     reduction     TEXT,
     size_bytes    INTEGER NOT NULL,        -- as nccl-tests counts it

@@ -63,6 +63,15 @@ def test_large_sizes_alone_do_not_show_the_latency() -> None:
     assert found.bus_bytes_per_s == pytest.approx(LINK, rel=0.05)
 
 
+def test_no_latency_is_negative() -> None:
+    """Times that grow faster than the size would have a line that begins below 0."""
+    found = fitted(SIZES, [size * 1e9 / LINK * size**0.05 for size in SIZES])
+    assert found.latency_ns == 0
+    assert not found.is_latency_resolved
+    assert not found.is_straight
+    assert found.bus_bytes_per_s > 0
+
+
 def test_a_change_of_protocol_is_told_and_not_averaged_away() -> None:
     """Up to 1 MB a protocol with a quarter of the latency and a tenth of the bandwidth."""
     measured = [LATENCY_NS / 4 + size * 1e10 / LINK if size < 1e6 else LATENCY_NS + size * 1e9 / LINK for size in SIZES]

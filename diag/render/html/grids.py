@@ -11,6 +11,7 @@ from diag.render.ceiling_table import ceiling_table
 from diag.render.html.grid import MOST_ROWS, Column, grid, grid_of
 from diag.render.kernel_tables import vendor
 from diag.render.live_tables import live_devices, live_processes
+from diag.render.measured_collective_table import measured_collectives
 from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
 from diag.render.tables import hardware
@@ -28,6 +29,7 @@ def grids(report: Report) -> str:
     return "".join(
         [
             grid_of("measurements", measurements(report, MOST_ROWS), len(report.measurements)),
+            grid_of("measured-collectives", measured_collectives(report, MOST_ROWS)),
             grid_of("live-devices", live_devices(report, MOST_ROWS), len(report.live_devices)),
             grid_of("live-processes", live_processes(report, MOST_ROWS), len(report.live_processes)),
             grid_of("ranks", ranks(report, MOST_ROWS), len(report.timeline_ranks)),

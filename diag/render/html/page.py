@@ -132,6 +132,7 @@ _SECTIONS = (
     ("timeline", "Timeline"),
     ("roofline", "Roofline"),
     ("measurements", "Probes"),
+    ("measured-collectives", "Measured collectives"),
     ("live-devices", "Devices watched"),
     ("live-processes", "Processes watched"),
     ("ranks", "Ranks"),

@@ -38,8 +38,6 @@ OTHERS = {
     "nsys stats": '"Time (%)","Total Time (ns)","Instances","Name"\n100.0,179106560,61,"saxpy(int)"\n',
     "nsys trace": "Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,Strm,Name\n1,2,3,64,A100 (0),1,7,saxpy(int)\n",
     "nvidia-smi": "timestamp, name, utilization.gpu [%], memory.used [MiB]\n2024/01/01, NVIDIA A100, 97 %, 4096 MiB\n",
-    "nccl-tests": "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
-    "     1048576        262144     float     sum      -1    54.32   19.30   33.78      0\n",
     "rocprof": "Dispatch_ID,GPU_ID,Kernel_Name,Counter_Name,Counter_Value\n0,1,saxpy,SQ_WAVES,64\n",
     "nvprof": '==101== Profiling result:\n"Type","Time(%)","Time","Calls","Name"\n"GPU activities",99.0,5,1,"saxpy"\n',
     "prose": "NVIDIA Nsight Compute prints Metric Name, Metric Unit and Metric Value of each Kernel Name.\n",
