@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def local_cluster() -> Iterator[object]:
     """Two workers of this machine, each of one thread, whose processes know the modules of the tests."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
