@@ -31,6 +31,8 @@ KINDS = {
     "ncu-csv": "a page of Nsight Compute in CSV",
     "ncu-text": "a page of Nsight Compute as text",
     "benchmark": "what diag calibrate or diag probe run measured",
+    "nccl-tests": "measured collectives",
+    "topology": "the topology of a host",
 }
 
 

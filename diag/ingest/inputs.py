@@ -100,6 +100,8 @@ _NAMES = {
     "ncu-csv": "Nsight Compute CSV file",
     "ncu-text": "Nsight Compute page",
     "benchmark": "benchmark",
+    "nccl-tests": "nccl-tests result",
+    "topology": "topology",
 }
 
 
