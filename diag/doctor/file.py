@@ -36,6 +36,8 @@ KINDS = {
     "heartbeat": "a heartbeat of a rank",
     "job-log": "a log of a distributed job",
     "nccl-ras": "a status of NCCL's RAS in JSON",
+    "nccl-tests": "measured collectives",
+    "topology": "the topology of a host",
 }
 
 

@@ -105,6 +105,8 @@ _NAMES = {
     "flight-recorder": "flight-recorder dump",
     "job-log": "job log",
     "nccl-ras": "status of NCCL's RAS",
+    "nccl-tests": "nccl-tests result",
+    "topology": "topology",
 }
 
 

@@ -13,7 +13,9 @@ from diag.doctor.check import Check
 from diag.ingest.nsys_tool import Nsys
 from diag.render.checks import render_checks, render_checks_as_json
 from diag.render.layout import cells
+from tests.builders.nccl_tests import NcclTests, on_line
 from tests.builders.ncu_report import NcuReport
+from tests.builders.topology import Topology
 from tests.cli.conftest import small_export
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +117,16 @@ def test_files_are_called_what_they_are(tmp_path: Path) -> None:
     assert (unknown.state, unknown.said) == ("unreadable", "of a kind that diag does not know")
     assert "diag reads" in str(unknown.fix)
     assert file.about(tmp_path / "gone").said == "does not exist"
+
+
+def test_every_kind_that_is_read_has_a_name(tmp_path: Path) -> None:
+    """In a file's check, and in the count of a folder's files."""
+    collectives = NcclTests(on_line(400e9, 20_000)).write(tmp_path / "nccl.txt")
+    topology = Topology().write(tmp_path / "topo.txt")
+    assert [file.about(each).said.partition(",")[0] for each in (collectives, topology)] == [
+        "measured collectives", "the topology of a host",
+    ]  # fmt: skip
+    assert file.about(tmp_path).said == "a folder with 1 nccl-tests result, 1 topology"
 
 
 def test_what_was_not_looked_at_is_not_called_good(tmp_path: Path) -> None:
