@@ -34,8 +34,10 @@ def slow_links(job: Job, limits: Limits) -> Iterator[Answer]:
     Decides   Bus bandwidth k·M/T of the largest size that was measured, from 16 MiB on. Where the topology (nvidia-smi
               topo -m) and the name of the GPUs tell the links of a host, it is held against what they are printed to
               carry in one direction: fires below `link` of it. It is also held against the best run in this job that
-              is alike (same collective, ranks, hosts and GPUs), below `best` of it, and against the best size of its
-              own, below `own` of it. With neither a link nor a run alike it cannot tell.
+              is alike (same collective, ranks, hosts and GPUs), below `best` of it, and over NCCL against the best size
+              of its own, below `own` of it (Gloo's large calls leave the caches of the host, whatever the link). With
+              neither a link nor a run alike it cannot tell. It speaks of benchmarks (nccl-tests, collective probes);
+              of the calls of a job `comm.bandwidth_in_run` does.
     Matters   Every step waits for its largest collectives; a link at a fraction of its rate makes all of them longer
               by as much. P2P that is disabled, a missing bridge, a wrong NIC or one lane that failed look like this.
     Do        Run with NCCL_DEBUG=INFO and see which transport each channel takes; look for P2P, SHM or IB that a
@@ -83,9 +85,18 @@ def _references(job: Job, series: CommSeries, limits: Limits) -> Iterator[_Refer
         best = max(alike, key=lambda each: each.bus_bytes_per_s(each.largest))
         evidence = bus_evidence("best run alike", best, best.largest)
         yield _Reference("the best run alike reached", float(evidence.value), limits["best"], evidence)
+    if series.backend != "nccl":
+        return
     evidence = bus_evidence("best size", series, series.fastest)
     reached = f"{units.size(series.fastest.size_bytes)} reached"
     yield _Reference(reached, float(evidence.value), limits["own"], evidence, is_elsewhere=False)
+
+
+OVER_NCCL = (
+    "See which transport NCCL takes: NCCL_DEBUG=INFO, and diag report on its log",
+    "Measure pairs of GPUs and single nodes with nccl-tests, to find the slow link",
+)
+OVER_GLOO = ("See which network Gloo takes (GLOO_SOCKET_IFNAME), and what else uses the cores of the hosts",)
 
 
 def _finding(series: CommSeries, measured: float, reference: _Reference) -> Finding:
@@ -97,10 +108,7 @@ def _finding(series: CommSeries, measured: float, reference: _Reference) -> Find
         subject=subject_of(series),
         level="warning",
         counterfactual=f"At {wanted} such a call would take {units.share(share)} of its time.",
-        refute="nccl-tests on the same GPUs, alone on its nodes, reaches the bandwidth.",
-        next=[
-            "See which transport NCCL takes: NCCL_DEBUG=INFO, and diag report on its log",
-            "Measure pairs of GPUs and single nodes with nccl-tests, to find the slow link",
-        ],
+        refute="Measured again, alone on its nodes, the same ranks reach the bandwidth.",
+        next=OVER_NCCL if series.backend == "nccl" else OVER_GLOO,
         evidence=[bus_evidence("bus bandwidth", series, series.largest), reference.evidence],
     )

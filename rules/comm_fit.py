@@ -1,13 +1,12 @@
-"""Latency and bandwidth of measured collectives, and which calls of a job are bound by latency."""
+"""Whether latency and bandwidth explain measured collectives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from diag.model import units
 from diag.model.collective import bus_factor
 from diag.model.collective_fit import OFF_LINE, Fit, NoFit
-from diag.ranks.comm_calls import CommCalls, total
 from diag.ranks.comm_measurements import CommSeries
 from diag.ranks.job import Job
 from diag.rules.comm_series_facts import rows_of, subject_of
@@ -55,62 +54,6 @@ def _bent(series: CommSeries, found: Fit) -> Finding:
         next=["Plan with measured times for these sizes: diag plan comm --fit FILE shows the nearest one"],
         evidence=_evidence(series, found),
     )
-
-
-@job_rule("comm.latency", needs=("comm_measurement",))
-def latency_bound(job: Job, limits: Limits) -> Iterator[Answer]:
-    """Most collectives of a job are too small for the bandwidth of its links.
-
-    Asks      How many collectives of the job are smaller than the size at which latency is half of their time?
-    Decides   That size is α·B/k, by the line through the measured times of the same collective over as many ranks;
-              fires where at least `share` of such calls in the traces are smaller. It cannot tell without a trace
-              that has the sizes of communication, or a measurement of its collectives that shows a latency.
-    Matters   A faster network does nothing for such calls: fewer and larger ones do.
-    Do        Put small tensors into buckets (DDP's bucket_cap_mb, FSDP units of several layers, foreach reductions),
-              or fuse collectives (NCCL groups, coalesced calls).
-    Refute    With larger buckets communication takes as long as before.
-    """
-    for series in job.comm_series:
-        calls = [each for each in job.comm_calls if (each.op, each.n_ranks) == (series.op, series.n_ranks)]
-        if not calls:
-            yield CannotTell(subject_of(series), "no trace of the job has calls of it with their sizes")
-        elif isinstance(series.fit, NoFit):
-            yield CannotTell(subject_of(series), series.fit.because)
-        elif not series.fit.is_latency_resolved:
-            yield CannotTell(subject_of(series), "the sizes that were measured are too large to show a latency")
-        else:
-            yield _judged(series, series.fit, calls, limits)
-
-
-def _judged(series: CommSeries, found: Fit, calls: Sequence[CommCalls], limits: Limits) -> Answer:
-    limit_bytes = found.latency_ns * found.bus_bytes_per_s / 1e9
-    small = [each for each in calls if each.moved_bytes < limit_bytes]
-    share = total(small) / total(calls)
-    if share < limits["share"]:
-        return Clear(subject_of(series))
-    limit = units.size(limit_bytes / bus_factor(series.op, series.n_ranks))
-    formula = "calls that move less than α·B, of all calls of this collective over as many ranks"
-    return Finding(
-        title=f"{units.share(share)} of the calls of {series.name} are bound by latency",
-        claim=f"{total(small):,} of {units.count(total(calls), 'call')} in the traces are smaller than {limit}, "
-        f"where by {_line(found)} waiting takes as long as moving.",
-        subject=subject_of(series),
-        level="info",
-        confidence="medium",
-        counterfactual="In calls of several times that size the latency would be paid as many times less often.",
-        refute="With larger buckets communication takes as long as before.",
-        next=["Enlarge the buckets, or group the calls, and record the trace again"],
-        evidence=[Evidence("calls bound by latency", share, "share", formula, _CALLS), *_evidence(series, found)],
-    )
-
-
-_CALLS = """
-    SELECT op, group_size, input_bytes, output_bytes, count(*) AS calls
-      FROM collective
-     WHERE op IS NOT NULL AND group_size > 1
-     GROUP BY op, group_size, input_bytes, output_bytes
-     ORDER BY op, group_size, input_bytes, output_bytes
-"""
 
 
 def _line(found: Fit) -> str:

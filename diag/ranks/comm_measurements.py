@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from sqlite3 import Row
 
+import numpy as np
+
 from diag.model.collective import Primitive, bus_bytes_per_s, volume_bytes
 from diag.model.collective_fit import Fit, NoFit, fit
 from diag.store.case import Case
@@ -60,12 +62,25 @@ class CommSeries:
         """That with the highest bus bandwidth."""
         return max(self.sizes, key=self.bus_bytes_per_s)
 
+    def time_ns_of(self, size_bytes: float) -> float | None:
+        """Between the measured sizes on both sides of it, which holds also where no line does; None beyond them."""
+        sizes = [of.size_bytes for of in self.sizes]
+        if not sizes[0] <= size_bytes <= sizes[-1]:
+            return None
+        return float(np.interp(size_bytes, sizes, [of.time_ns for of in self.sizes]))
+
     @cached_property
     def fit(self) -> Fit | NoFit:
         if self.n_ranks == 1:
             return NoFit("one rank alone moves nothing")
         moved = [volume_bytes(self.op, size, self.n_ranks) for size, _ in self.calls]
         return fit(moved, [time for _, time in self.calls])
+
+
+def best_of(series: Sequence[CommSeries], op: str, n_ranks: int, backend: str) -> CommSeries | None:
+    """Of a collective over as many ranks, the measurement with the highest bus bandwidth; None where there is none."""
+    alike = [each for each in series if (each.op, each.n_ranks, each.backend) == (op, n_ranks, backend)]
+    return max(alike, key=lambda each: each.bus_bytes_per_s(each.fastest), default=None)
 
 
 def comm_series(case: Case) -> list[CommSeries]:

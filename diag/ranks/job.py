@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from diag.ranks.analysis import analyse
-from diag.ranks.comm_calls import CommCalls, comm_calls
 from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
@@ -86,11 +85,6 @@ class Job:
     def comm_series(self) -> Sequence[CommSeries]:
         """Collectives that benchmarks timed."""
         return comm_series(self.case)
-
-    @cached_property
-    def comm_calls(self) -> Sequence[CommCalls]:
-        """Collectives of the traces, by kind and size."""
-        return comm_calls(self.case)
 
     @cached_property
     def host_links(self) -> Sequence[HostLinks]:

@@ -77,8 +77,8 @@ class Matches:
         return sum(group.n_instances for group in self.groups)
 
 
-def match(summaries: Sequence[RankCalls]) -> Matches:
-    """The collectives that at least two of the ranks recorded. Linear in calls, but for sorting."""
+def match(summaries: Sequence[RankCalls], fewest_members: int = FEWEST_MEMBERS) -> Matches:
+    """The collectives that at least so many of the ranks recorded. Linear in calls, but for sorting."""
     members: defaultdict[Group, list[tuple[int, NDArray[np.intp]]]] = defaultdict(list)
     sizes: defaultdict[Group, int] = defaultdict(int)
     for at, summary in enumerate(summaries):
@@ -89,7 +89,7 @@ def match(summaries: Sequence[RankCalls]) -> Matches:
             sizes[group] = max(sizes[group], group.size or 0)
     matched, unmatched = [], []
     for group, of in members.items():
-        if len(of) >= FEWEST_MEMBERS:
+        if len(of) >= fewest_members:
             found, rest = _match_group(summaries, replace(group, size=sizes[group] or None), of)
             matched += [found] if found is not None else []
             unmatched += rest

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from diag.model.collective import Primitive, bus_factor
 from diag.model.collective_fit import Fit, NoFit, fit
 from diag.ranks.arrivals import Arrivals
-from diag.ranks.summary import OPS
+from diag.ranks.matching import match
+from diag.ranks.side_by_side import SideBySide
+from diag.ranks.summary import OPS, RankSummary
 
 Values = NDArray[np.float64]
 
@@ -64,3 +66,14 @@ def rates_of(arrivals: Sequence[Arrivals]) -> list[Rates]:
         for each in arrivals
         for op in np.unique(each.matched.op).tolist()
     ]
+
+
+def rates_of_one(summary: RankSummary) -> list[Rates]:
+    """Of a rank whose peers left nothing: its latencies hold what it waited for them, and are upper bounds."""
+    groups = match([summary], fewest_members=1).groups
+    return rates_of([Arrivals(each, each.start_ns.astype(np.float64), np.zeros(1)) for each in groups])
+
+
+def backend_of(side: SideBySide) -> str:
+    """What its collectives went over: Gloo where no rank has work on a device."""
+    return "nccl" if any(summary.has_device for summary in side.summaries) else "gloo"
