@@ -77,6 +77,7 @@ def comm(
     from diag.render.plan import render_json, render_text
 
     layout = Layout(tp, cp, ep, dp, pp)
+    questions.check_gpus(gpus, size, layout)
     model = questions.transformer(params, layers, hidden, seq, dtype, top_k, has_experts=ep > 1)
     with StatusLine() as status:
         speeds = questions.speeds(bandwidth, latency, fit, network, questions.primitive(op), gpus, status)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from diag.errors import InputError, UsageError
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.input_file import Progress
-from diag.model import plan_training, written
+from diag.model import plan_training, units, written
 from diag.model.collective import Primitive
 from diag.model.collective_fit import NoFit
 from diag.model.parallelism import Step, Transformer, ZeroStage
@@ -138,6 +138,16 @@ def _element_bytes(dtype: str) -> int:
 # ---- questions -----------------------------------------------------------------------------------------------------
 
 
+def check_gpus(gpus: int | None, size: str | None, layout: Layout) -> None:
+    """Raises UsageError for GPUs that a layout does not have."""
+    if gpus is not None and size is None and layout.n_ranks > 1:
+        product = " x ".join(map(str, (layout.tp, layout.cp, layout.dp, layout.pp)))
+        raise UsageError(
+            f"A layout of tp x cp x dp x pp = {product} is of {layout.n_ranks:,} GPUs by itself: leave out --gpus "
+            f"{gpus}, which is that of one collective."
+        )
+
+
 def of_call(op: str, size: str | None, gpus: int | None, domain: int, speeds: Speeds) -> list[Answer]:
     n_bytes, speed = parsed("--size", size, written.size_bytes), speeds.domain
     if n_bytes is None and gpus is None:
@@ -159,6 +169,13 @@ def of_call(op: str, size: str | None, gpus: int | None, domain: int, speeds: Sp
 
 
 def of_pipeline(stages: int, micro_batches: int, chunks: int) -> list[Answer]:
+    _bounded("--micro-batches", micro_batches)
+    _bounded("--chunks", chunks)
+    if stages > 1 and chunks > 1 and micro_batches % stages:
+        raise UsageError(
+            f"With --chunks, stages take micro-batches in turns of {stages}: --micro-batches {micro_batches} is no "
+            f"multiple of --pp {stages}."
+        )
     return [plan_training.pipeline(stages, micro_batches, chunks)] if stages > 1 else []
 
 
@@ -179,7 +196,8 @@ def of_experts(n_experts: int | None, seq: int | None, top_k: int, factor: float
 
 
 def _loads(text: str) -> Sequence[int]:
-    loads = [int(part) for part in text.split(",")]
+    parts = [part.strip() for part in text.split(",")]
+    loads = [int(part) if part.isascii() and part.isdecimal() and len(part) < 20 else -1 for part in parts]
     if not all(0 <= tokens <= LARGEST for tokens in loads) or not any(loads):
         raise ValueError("it has the tokens of each expert, as in 300,100,100,12.")
     return loads
@@ -202,6 +220,11 @@ def of_layout(layout: Layout, model: Transformer | None, step: Step, domain: int
         raise UsageError(f"Such a layout cannot be: {fault}.")
     if model is None:
         return []
+    if layout.pp * step.chunks > model.layers:
+        raise UsageError(
+            f"{model.layers} layers do not fill {layout.pp} stages of {units.count(step.chunks, 'chunk')}: each has a "
+            "layer at least. See --pp, --chunks and --layers."
+        )
     if layout.n_ranks == 1:
         raise UsageError("A training step on one GPU communicates nothing: name --tp, --pp, --dp or --cp.")
     if speeds.domain is None:

@@ -31,6 +31,15 @@ class Primitive(enum.StrEnum):
     SCATTER = "scatter"
     SEND_RECV = "send_recv"
 
+    @property
+    def words(self) -> str:
+        """As people write it.
+
+        >>> Primitive.ALL_REDUCE.words, Primitive.SEND_RECV.words
+        ('all-reduce', 'send/receive')
+        """
+        return "send/receive" if self is Primitive.SEND_RECV else self.value.replace("_", "-")
+
 
 _SHARED_OUT = frozenset(
     {Primitive.ALL_GATHER, Primitive.REDUCE_SCATTER, Primitive.ALL_TO_ALL, Primitive.GATHER, Primitive.SCATTER}

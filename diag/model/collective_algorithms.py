@@ -26,6 +26,9 @@ Level = Literal["domain", "network"]
 _WITH_TREES = frozenset({Primitive.ALL_REDUCE, Primitive.BROADCAST, Primitive.REDUCE})
 
 
+FEWEST_FOR_TREES = 4
+
+
 @dataclass(frozen=True)
 class Cost:
     """What one algorithm takes."""
@@ -59,7 +62,8 @@ def ring_hops(primitive: Primitive, n_ranks: int) -> int:
 
 
 def tree(primitive: Primitive, size_bytes: float, n_ranks: int) -> Cost | None:
-    """A pair of binary trees; None for a primitive in which ranks get different data, which no tree can combine.
+    """A pair of binary trees; None for a primitive in which ranks get different data, which no tree can combine, and
+    for fewer than four ranks, whose trees have as many hops as their ring.
 
     Half of the data goes down (or up) each tree. A rank sends both halves once on the way up, as a leaf or as an inner
     rank, and as an inner rank one half to each of two others on the way down.
@@ -67,10 +71,10 @@ def tree(primitive: Primitive, size_bytes: float, n_ranks: int) -> Cost | None:
     >>> tree(Primitive.ALL_REDUCE, 2e9, 8)
     Cost(algorithm='tree', hops=6, moved_bytes=4000000000.0)
     """
-    if primitive not in _WITH_TREES:
+    if primitive not in _WITH_TREES or n_ranks < FEWEST_FOR_TREES:
         return None
     ways = 2 if primitive is Primitive.ALL_REDUCE else 1
-    return Cost("tree", ways * depth(n_ranks), ways * size_bytes if n_ranks > 1 else 0.0)
+    return Cost("tree", ways * depth(n_ranks), ways * size_bytes)
 
 
 def depth(n_ranks: int) -> int:
@@ -140,6 +144,13 @@ def in_levels(primitive: Primitive, size_bytes: float, domain_ranks: int, n_doma
             return (
                 Phase("domain", primitive, size_bytes / n_domains, domain_ranks),
                 Phase("network", primitive, size_bytes, n_domains),
+            )
+        case Primitive.SEND_RECV:  # both ends in one domain, or not: the slower way counts
+            return (Phase("network", primitive, size_bytes, 2 if n_domains > 1 else 1),)
+        case Primitive.GATHER | Primitive.SCATTER:  # one rank has all data, of which a domain has its part
+            return (
+                Phase("network", primitive, size_bytes, n_domains),
+                Phase("domain", primitive, size_bytes / n_domains, domain_ranks),
             )
         case _:  # one rank has all data: it crosses the network once, then spreads inside
             return Phase("network", primitive, size_bytes, n_domains), Phase(

@@ -13,6 +13,8 @@ import math
 def bubble_share(stages: int, micro_batches: int, chunks: int = 1) -> float:
     """(p - 1)/(v·m + p - 1) of the step, where every micro-batch takes every stage equally long and sending no time.
 
+    With chunks, m is a multiple of p: only then can every stage go through its chunks in turn.
+
     >>> bubble_share(4, 12), bubble_share(4, 12, chunks=3), bubble_share(1, 8)
     (0.2, 0.07692307692307693, 0.0)
     """
@@ -20,13 +22,15 @@ def bubble_share(stages: int, micro_batches: int, chunks: int = 1) -> float:
 
 
 def micro_batches_for(stages: int, share: float, chunks: int = 1) -> int:
-    """The fewest micro-batches with a bubble of at most `share`: (p - 1)(1 - share)/(v·share), rounded up.
+    """The fewest micro-batches with a bubble of at most `share`: (p - 1)(1 - share)/(v·share), rounded up; with chunks
+    to a multiple of p.
 
-    >>> micro_batches_for(4, 0.2), micro_batches_for(8, 0.05)
-    (12, 133)
+    >>> micro_batches_for(4, 0.2), micro_batches_for(8, 0.05), micro_batches_for(4, 0.1, chunks=3)
+    (12, 133, 12)
     """
     exact = (stages - 1) * (1 - share) / (share * chunks)
-    return max(1, math.ceil(exact - 1e-9))
+    fewest = max(1, math.ceil(exact - 1e-9))
+    return fewest if chunks == 1 else stages * math.ceil(fewest / stages)
 
 
 def sends_per_step(stages: int, micro_batches: int, chunks: int = 1) -> int:

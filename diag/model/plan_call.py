@@ -81,9 +81,10 @@ def call(op: Primitive, size_bytes: float, n_ranks: int, speed: Speed) -> Answer
     assumptions = ["Sizes are counted as nccl-tests counts them, prefixes are decimal.", *speed.assumptions]
     if (measured := speed.measured) is not None:
         assumptions += _beyond(measured, op, volume_bytes(op, size_bytes, n_ranks), n_ranks)
-    name = op.replace("_", "-")
+    if n_ranks == 1:
+        assumptions.append("One GPU has nobody to send to.")
     return Answer(
-        f"One {name} of {units.size(size_bytes)} over {n_ranks:,} GPUs",
+        f"One {op.words} of {units.size(size_bytes)} over {units.count(n_ranks, 'GPU')}",
         list(_figures(op, size_bytes, n_ranks, speed)),
         assumptions,
     )
@@ -103,7 +104,8 @@ def _figures(op: Primitive, size_bytes: float, n_ranks: int, speed: Speed) -> It
     hops = ring_hops(op, n_ranks)
     latency_ns = hops * speed.hop_ns
     time_ns = latency_ns + moved * 1e9 / speed.bus_bytes_per_s
-    yield Figure("moved by each GPU", moved, "bytes", f"k·M, k = {factor} = {bus_factor(op, n_ranks):.4g}")
+    k = f"{factor} = {bus_factor(op, n_ranks):.4g}" if factor != "1" and n_ranks > 1 else f"{bus_factor(op, n_ranks):g}"
+    yield Figure("moved by each GPU", moved, "bytes", f"k·M, k = {k}")
     yield Figure("time", time_ns, "ns", "α + k·M/B", _error_ns(moved, latency_ns, n_ranks, op, speed))
     if latency_ns:
         formula = f"{units.count(hops, 'hop')} of a ring, {units.time(speed.hop_ns)} each"
@@ -155,7 +157,7 @@ def levels(
     rates = {"domain": domain_per_s, "network": network_per_s}
     figures = [
         Figure(
-            f"{phase.level}: {phase.primitive.replace('_', '-')}",
+            f"{phase.level}: {phase.primitive.words}",
             phase.moved_bytes * 1e9 / rates[phase.level],
             "ns",
             f"{units.size(phase.moved_bytes)} at {units.quantity(rates[phase.level], 'bytes/s')}",

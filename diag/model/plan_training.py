@@ -20,13 +20,14 @@ BUBBLES = (0.10, 0.05)
 def pipeline(stages: int, micro_batches: int, chunks: int) -> Answer:
     formula = "(p-1)/(v·m+p-1)" if chunks > 1 else "(p-1)/(m+p-1)"
     figures = [Figure("bubble", bubble_share(stages, micro_batches, chunks), "share", f"of the step: {formula}")]
+    rounded = "(p-1)(1-b)/(v·b), rounded up" + (" to a multiple of p" if chunks > 1 else "")
     for share in BUBBLES:
         most = micro_batches_for(stages, share, chunks)
         label = f"micro-batches for {units.share(share)}"
-        figures.append(Figure(label, most, "count", "(p-1)(1-b)/(v·b), rounded up"))
+        figures.append(Figure(label, most, "count", rounded))
     interleaved = f", {chunks} chunks each" if chunks > 1 else ""
     return Answer(
-        f"Pipeline of {stages} stages{interleaved}, {micro_batches} micro-batches",
+        f"Pipeline of {stages} stages{interleaved}, {units.count(micro_batches, 'micro-batch')}",
         figures,
         ["Every micro-batch takes every stage equally long, and sending takes no time (see the layout for that)."],
     )
@@ -91,7 +92,7 @@ def layout(
         Column("size", "bytes", [each.size_bytes for each, _ in calls]),
         Column("domains", "count", [place.n_domains for _, place in calls]),
         Column(
-            "what", "text", [f"{each.group} {each.n_ranks}, {each.name} ({_name(each.primitive)})" for each, _ in calls]
+            "what", "text", [f"{each.group} {each.n_ranks}, {each.name} ({each.primitive.words})" for each, _ in calls]
         ),
     )
     figures = [
@@ -120,7 +121,3 @@ def layout(
 def _whole(calls: float) -> float:
     """Layers need not divide by the stages."""
     return int(calls) if calls == int(calls) else round(calls, 1)
-
-
-def _name(primitive: str) -> str:
-    return primitive.replace("_", "-")

@@ -21,7 +21,7 @@ def size_bytes(text: str) -> int:
     >>> size_bytes("2GB"), size_bytes("25MiB"), size_bytes("1.5 kB"), size_bytes("512")
     (2000000000, 26214400, 1500, 512)
     """
-    return round(_value(text, _SIZES, "a size", "2GB or 25MiB"))
+    return max(1, round(_value(text, _SIZES, "a size", "2GB or 25MiB")))
 
 
 def bytes_per_s(text: str) -> float:
@@ -73,6 +73,8 @@ MOST = 1e24
 def _value(text: str, units: dict[str, int], what: str, example: str, *, may_be_zero: bool = False) -> float:
     match = _WRITTEN.fullmatch(text.strip())
     factor = units.get(match[2].lower()) if match else None
+    if match and units is _SIZES and re.fullmatch(r"[kmgtpi]+b", match[2], re.IGNORECASE) and match[2][-1] == "b":
+        raise ValueError(f"{text!r} may be bits or bytes: a capital B is a byte, and bit a bit. Write {example}.")
     if match is None or factor is None:
         raise ValueError(f"{text!r} is not {what}. Write for example {example}.")
     value = float(match[1]) * factor

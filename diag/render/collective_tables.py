@@ -7,7 +7,7 @@ from itertools import groupby
 
 from diag.model import units
 from diag.model.benchmark import Benchmark, Measurement
-from diag.model.collective import Primitive, volume_bytes
+from diag.model.collective import volume_bytes
 from diag.model.collective_fit import NoFit, fit
 from diag.model.communication import CollectiveMeasurement, Communication
 from diag.render.table import Table
@@ -39,7 +39,7 @@ def _collectives(measured: Sequence[CollectiveMeasurement]) -> Table:
             units.quantity(each.bus_bytes_per_s, "bytes/s"),
             units.quantity(each.algorithm_bytes_per_s, "bytes/s"),
             f"{units.time(each.p5_ns)}–{units.time(each.p95_ns)}",
-            _words(each.op),
+            each.op.words,
         ]
         for each in measured
     ]
@@ -55,14 +55,14 @@ def _lines(measured: Sequence[CollectiveMeasurement]) -> Iterator[str]:
         calls = list(of_op)
         line = fit([volume_bytes(op, each.size_bytes, each.n_ranks) for each in calls], [c.median_ns for c in calls])
         if isinstance(line, NoFit):
-            yield f"{_words(op)}: no line, for {line.because}."
+            yield f"{op.words}: no line, for {line.because}."
             continue
         bent = "" if line.is_straight else "; sizes lie off the line, so that it holds for none of them exactly"
         alpha = f"{units.time(line.latency_ns)} ± {units.time(line.latency_error_ns)}"
         bandwidth, error = (
             units.quantity(each, "bytes/s") for each in (line.bus_bytes_per_s, line.bus_error_bytes_per_s)
         )
-        yield f"{_words(op)}: T = α + k·M/B with α = {alpha}, B = {bandwidth} ± {error}{bent}."
+        yield f"{op.words}: T = α + k·M/B with α = {alpha}, B = {bandwidth} ± {error}{bent}."
 
 
 def _patterns(measured: Sequence[Measurement]) -> Table:
@@ -98,7 +98,7 @@ def _communications(said: Sequence[Communication]) -> Table:
             units.size(each.size_bytes),
             units.size(each.step_volume_bytes),
             "no" if each.is_critical else "can be",
-            _words(each.primitive),
+            each.primitive.words,
             f"{of.probe} {of.variant}: {each.payload}",
         ]
         for of in said
@@ -114,16 +114,7 @@ def _counts(said: Sequence[Communication]) -> Iterator[str]:
     if not otherwise:
         yield "In closed form; counted on every rank while they were called: the same calls, of the same bytes."
     for each in otherwise:
-        calls = ", ".join(f"{c.calls} × {_words(c.primitive)} of {units.size(c.size_bytes)}" for c in each.counted)
+        calls = ", ".join(f"{c.calls} × {c.primitive.words} of {units.size(c.size_bytes)}" for c in each.counted)
         ranks = units.count(each.n_ranks_otherwise, "rank")
         yield f"{each.probe} {each.variant}: {ranks} called otherwise; counted on rank 0: {calls or 'nothing'}."
     yield "Volume: what the busiest rank sends in a step, by an algorithm that sends the least."
-
-
-def _words(primitive: Primitive) -> str:
-    """As people write it.
-
-    >>> _words(Primitive.ALL_REDUCE), _words(Primitive.SEND_RECV)
-    ('all-reduce', 'send/receive')
-    """
-    return "send/receive" if primitive is Primitive.SEND_RECV else primitive.value.replace("_", "-")

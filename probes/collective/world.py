@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from diag.errors import UsageError
+from diag.errors import DiagError, UsageError
 from diag.probes.probe import Device
 
 Backend = Literal["nccl", "gloo"]
@@ -120,18 +120,29 @@ def opened(place: Place, device: Device, rendezvous: Path | None) -> Iterator[Wo
     else:
         # Threads of all ranks together are no more than cores: they would else wait for each other in every step.
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // place.n_local))
-    dist.init_process_group(
-        world.backend,
-        init_method="env://" if rendezvous is None else rendezvous.absolute().as_uri(),
-        rank=place.rank,
-        world_size=place.n_ranks,
-        timeout=PATIENCE,
-        device_id=torch.device("cuda", place.local_rank) if device == "cuda" else None,
-    )
+    try:
+        dist.init_process_group(
+            world.backend,
+            init_method="env://" if rendezvous is None else rendezvous.absolute().as_uri(),
+            rank=place.rank,
+            world_size=place.n_ranks,
+            timeout=PATIENCE,
+            device_id=torch.device("cuda", place.local_rank) if device == "cuda" else None,
+        )
+    except (dist.DistError, ValueError) as error:  # ValueError: MASTER_ADDR or MASTER_PORT is not set
+        raise DiagError(
+            f"The ranks did not find each other: {_first_sentence(error)}. Choose another port (torchrun "
+            f"--master-port), and start all {place.n_ranks} ranks within {PATIENCE.seconds} s."
+        ) from error
     try:
         yield world
     finally:
         dist.destroy_process_group()
+
+
+def _first_sentence(error: Exception) -> str:
+    """Without PyTorch's C++ frames, which follow on further lines."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def default_ranks(wanted: str) -> int:

@@ -180,3 +180,32 @@ def test_real_measurements_of_two_gpus(diag: Command) -> None:
     assert time == pytest.approx(10.28e6, rel=0.04)
     assert error is not None
     assert error < 0.05 * time
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--gpus", 8, "--size", "2Gb", "--bandwidth", "350GB/s"), "may be bits or bytes"),
+        (("--gpus", 8, "--size", "2GB", "--bandwidth", "350Gb/s"), "may be bits or bytes"),
+        (("--experts", 2, "--load", "3,a"), "the tokens of each expert"),
+        (("--pp", 4, "--micro-batches", 6, "--chunks", 2), "no multiple of --pp 4"),
+        (("--pp", 100, *MODEL, "--bandwidth", "1GB/s", "--network", "1GB/s"), "80 layers do not fill 100 stages"),
+        (("--gpus", 8, "--tp", 3, "--pp", 5, *MODEL, "--bandwidth", "1GB/s"), "is of 15 GPUs by itself"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(diag: Command, words: tuple[object, ...], said: str) -> None:
+    outcome = planned(diag, *words)
+    assert outcome.status == 2
+    assert said in outcome.err
+
+
+def test_one_gpu_has_nobody_to_send_to(diag: Command) -> None:
+    shown = planned(diag, "--gpus", 1, "--size", "2GB", "--bandwidth", "350GB/s").is_quiet_success()
+    assert "over 1 GPU\n" in shown
+    assert "nobody to send to" in shown
+
+
+def test_a_message_goes_one_way_only(diag: Command) -> None:
+    rates = ("--bandwidth", "350GB/s", "--network", "50GB/s")
+    found = figures(diag, "--gpus", 16, "--size", "1GB", "--op", "send_recv", *rates)
+    assert found["time in levels"][0] == 1e9 / 50

@@ -29,8 +29,10 @@ def _both(size: float, n: int) -> tuple[Cost, Cost]:
     return ring(Primitive.ALL_REDUCE, size, n), other
 
 
-def test_two_ranks_gain_nothing_from_a_tree() -> None:
-    assert crossover_bytes(Primitive.ALL_REDUCE, 2, LINK, HOP_NS) == 0
+@pytest.mark.parametrize("n", [2, 3])
+def test_few_ranks_have_no_tree_that_saves_a_hop(n: int) -> None:
+    assert 2 * depth(n) == ring(Primitive.ALL_REDUCE, 1.0, n).hops
+    assert tree(Primitive.ALL_REDUCE, 1.0, n) is None
 
 
 def test_what_ranks_get_apart_no_tree_can_combine() -> None:
@@ -85,3 +87,14 @@ def test_in_an_all_to_all_over_levels_each_byte_goes_one_way_once() -> None:
     inside, across = in_levels(Primitive.ALL_TO_ALL, 32.0, 8, 4)
     assert inside.moved_bytes == 7  # to the other ranks of the domain, of 32 parts
     assert across.moved_bytes == 24  # to those of the three other domains
+
+
+def test_a_scatter_over_levels_gives_each_rank_its_part_once() -> None:
+    across, inside = in_levels(Primitive.SCATTER, 32.0, 8, 4)
+    assert across.moved_bytes == 24  # of 32 parts, those of the three other domains
+    assert inside.moved_bytes == 7
+
+
+def test_a_send_goes_over_the_network_or_stays_inside() -> None:
+    (phase,) = in_levels(Primitive.SEND_RECV, 1e9, 8, 4)
+    assert (phase.level, phase.moved_bytes) == ("network", 1e9)

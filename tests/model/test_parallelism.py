@@ -140,10 +140,30 @@ def test_the_bubble_is_what_a_schedule_leaves_idle(p: int, m: int) -> None:
     assert bubble_share(p, m) == pytest.approx(1 - len(taken) / (p * slots))
 
 
+@pytest.mark.parametrize(("p", "m", "v"), [(2, 4, 2), (4, 8, 3), (4, 12, 2), (3, 3, 5)])
+def test_the_bubble_with_chunks_is_what_the_interleaved_order_leaves_idle(p: int, m: int, v: int) -> None:
+    """Stages go in turns of p micro-batches through their chunks (Narayanan et al. 2021), carried out slot by slot."""
+    order = [(turn + j, chunk) for turn in range(0, m, p) for chunk in range(v) for j in range(p)]
+    ends: dict[tuple[int, int, int], int] = {}  # stage, micro-batch, chunk
+    free = [0] * p
+    for batch, chunk in order:
+        for stage in range(p):
+            before = (stage - 1, batch, chunk) if stage else (p - 1, batch, chunk - 1)
+            free[stage] = ends[stage, batch, chunk] = 1 + max(free[stage], ends.get(before, 0))
+    assert bubble_share(p, m, v) == pytest.approx(1 - p * m * v / (p * max(free)))
+
+
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.37])
 def test_the_fewest_micro_batches_are_enough_and_no_fewer(share: float) -> None:
+    m = micro_batches_for(8, share)
+    assert bubble_share(8, m) <= share + 1e-12 < bubble_share(8, m - 1)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.37])
+def test_with_chunks_they_are_a_multiple_of_the_stages(share: float) -> None:
     m = micro_batches_for(8, share, chunks=2)
-    assert bubble_share(8, m, 2) <= share + 1e-12 < bubble_share(8, m - 1, 2)
+    assert m % 8 == 0
+    assert bubble_share(8, m, 2) <= share + 1e-12 < bubble_share(8, m - 8, 2)
 
 
 def test_tokens_over_the_capacity_are_dropped() -> None:

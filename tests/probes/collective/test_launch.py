@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from diag.errors import DiagError, UsageError
+from diag.probes.collective import launch
 from diag.probes.collective.launch import together
+from diag.probes.collective.world import Place, opened
 
 WRITES_PID = (
     "import os, pathlib, sys, time; rank = os.environ['RANK']; folder = pathlib.Path(sys.argv[1]);"
@@ -40,7 +43,10 @@ def test_all_that_rank_0_says_is_heard() -> None:
     assert len(list(together(python("print('line\\n' * 5000, end='')"), 2))) == 5000
 
 
-def test_the_rank_that_fails_is_named_and_one_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_the_rank_that_fails_is_named_and_one_that_hangs_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "GRACE_S", 0.5)
     code = WRITES_PID + "sys.exit('the disk is on fire') if rank == '1' else time.sleep(600)"
     begun = time.monotonic()
     with pytest.raises(DiagError, match="Rank 1 of 2: the disk is on fire"):
@@ -68,3 +74,12 @@ def test_wrong_usage_of_a_rank_is_wrong_usage() -> None:
 def test_so_many_ranks_there_cannot_be(n_ranks: int) -> None:
     with pytest.raises(UsageError, match="2 to 64 ranks"):
         next(together(python(""), n_ranks))
+
+
+def test_a_port_in_use_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+        monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))
+        said = r"(?s)^The ranks did not find each other: [^\n]+in use\. Choose another port[^\n]+$"
+        with pytest.raises(DiagError, match=said), opened(Place(0, 2, 0, 2), "cpu", None):
+            pass
