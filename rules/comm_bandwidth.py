@@ -71,7 +71,8 @@ def _judged(job: Job, series: CommSeries, limits: Limits) -> Answer:
 
 
 def _references(job: Job, series: CommSeries, limits: Limits) -> Iterator[_Reference]:
-    if (link := printed_link(series, job.host_links)) is not None:
+    link = printed_link(series.device_name, series.n_ranks, series.n_hosts, job.host_links)
+    if link is not None:
         topology = f"SELECT a, b, kind FROM link WHERE source_id = {job.host_links[0].source_id:d} ORDER BY a, b"
         formula = "printed, one direction, of the GPU with the fewest links"
         evidence = Evidence(f"bandwidth of {link.name}", link.bytes_per_s, "bytes/s", formula, topology)

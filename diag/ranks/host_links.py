@@ -9,7 +9,6 @@ from functools import cached_property
 
 from diag.model.hardware import product
 from diag.model.nvlink import bonded_links, out_of_gpu_bytes_per_s
-from diag.ranks.comm_measurements import CommSeries
 from diag.store.case import Case
 
 NEARNESS = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -66,18 +65,20 @@ def host_links(case: Case) -> list[HostLinks]:
     return [HostLinks(source_id, kinds) for source_id, kinds in found.items()]
 
 
-def printed_link(series: CommSeries, hosts: Sequence[HostLinks]) -> PrintedLink | None:
-    """What bounds the bus bandwidth of a series as far as topology and product tell; None where they do not.
+def printed_link(
+    device_name: str | None, n_ranks: int, n_hosts: int | None, hosts: Sequence[HostLinks]
+) -> PrintedLink | None:
+    """What bounds the bus bandwidth of so many ranks as far as topology and product tell; None where they do not.
 
     Ranks are taken to be the GPUs of the one host that the case describes: all of them, or any if all pairs are alike.
     The slowest GPU bounds the ring; one without NVLink goes over PCIe.
     """
-    known = product(series.device_name) if series.device_name else None
-    if known is None or len(hosts) != 1 or series.n_hosts != 1:
+    known = product(device_name) if device_name else None
+    if known is None or len(hosts) != 1 or n_hosts != 1:
         return None
     (host,) = hosts
     are_alike = len(set(host.gpu_pairs.values())) == 1
-    if series.n_ranks > len(host.gpus) or (series.n_ranks < len(host.gpus) and not are_alike):
+    if n_ranks > len(host.gpus) or (n_ranks < len(host.gpus) and not are_alike):
         return None
     bounds = [out_of_gpu_bytes_per_s(host.of_gpu(gpu), known.compute_capability) for gpu in host.gpus]
     links = [sum(map(bonded_links, host.of_gpu(gpu))) for gpu in host.gpus]

@@ -85,6 +85,7 @@ def _summary(trace: Trace, process: int, table: Table, is_one_of_several: bool) 
         communication_ns=talk.measure_ns,
         kernels=_kernels(devices),
         sm_clock_hz=_sm_clock_hz(trace, devices),
+        device_name=trace.gpu_of(devices[0]).name if devices else None,
     )
 
 

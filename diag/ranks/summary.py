@@ -168,6 +168,7 @@ class RankSummary(RankCalls):
     communication_ns: int  # union of it
     kernels: KernelTimes
     sm_clock_hz: float | None = None  # mean while busy, where it was sampled
+    device_name: str | None = None  # of its first device, as a driver names it
 
     @property
     def exposed_ns(self) -> int:

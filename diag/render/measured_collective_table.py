@@ -17,9 +17,9 @@ def measured_collectives(report: Report, top: int) -> Table:
     return Table(
         "Measured collectives",
         ("size", "time", "bus bandwidth", "off the line", "algorithm", "collective"),
-        [_row(row, of) for row in report.measured_collectives for of in _chosen(row.sizes, most)],
+        [_row(report, row, of) for row in report.measured_collectives for of in _chosen(row.sizes, most)],
         name_column=5,
-        notes=list(_notes(report.measured_collectives, most)),
+        notes=list(_notes(report, most)),
         wraps_names=True,
     )
 
@@ -30,7 +30,7 @@ def _chosen(sizes: Sequence[MeasuredSizeRow], most: int) -> list[MeasuredSizeRow
     return [sizes[round(at * (len(sizes) - 1) / (most - 1))] for at in range(most)]
 
 
-def _row(row: MeasuredCollectiveRow, of: MeasuredSizeRow) -> list[str]:
+def _row(report: Report, row: MeasuredCollectiveRow, of: MeasuredSizeRow) -> list[str]:
     wrong = "" if not of.n_wrong else f", {units.count(of.n_wrong, 'element')} wrong"
     return [
         units.size(of.size_bytes),
@@ -38,13 +38,20 @@ def _row(row: MeasuredCollectiveRow, of: MeasuredSizeRow) -> list[str]:
         units.quantity(of.bus_bytes_per_s, "bytes/s"),
         NOT_CAPTURED if of.off_line is None else f"{of.off_line * 100:+.1f} %",
         units.quantity(of.algorithm_bytes_per_s, "bytes/s"),
-        f"{row.op} x {row.n_ranks}{wrong}",
+        f"{row.op} x {row.n_ranks}{wrong}{_where(report, row)}",
     ]
 
 
-def _notes(rows: Sequence[MeasuredCollectiveRow], most: int) -> Iterator[str]:
+def _where(report: Report, row: MeasuredCollectiveRow) -> str:
+    """The file, where several hold measurements."""
+    are_several = len({each.source for each in report.measured_collectives}) > 1
+    return f", {phrases.source_name(report, row.source)}" if are_several else ""
+
+
+def _notes(report: Report, most: int) -> Iterator[str]:
+    rows = report.measured_collectives
     for row in rows:
-        yield f"{row.name}: {_line(row)}."
+        yield f"{row.name}{_where(report, row)}: {_line(row)}."
         if len(row.sizes) > most:
             yield phrases.more(len(row.sizes), most)
     if rows:

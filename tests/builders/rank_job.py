@@ -68,6 +68,7 @@ class RankJob:
     has_sizes: bool = True
     is_told: bool = True  # whether a file says which rank it is, and of how many
     backend: Literal["nccl", "gloo"] = "nccl"  # of Gloo the work is the host's, and there are no kernels
+    device_name: str = "NVIDIA H100"
     host: Callable[[int], str] = lambda rank: f"host{rank // 2}"
     recorded: Sequence[int] | None = None  # ranks that left a file; None: all
     missing_steps: Mapping[int, int] = field(default_factory=dict)  # by which the capture of a rank began later
@@ -91,7 +92,7 @@ class RankJob:
             "synthetic": "made by tests/builders/rank_job.py; it was never run",
             "host_name": self.host(rank),
             "baseTimeNanoseconds": BASE_NS,
-            "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}] if self.backend == "nccl" else [],
+            "deviceProperties": [{"id": 0, "name": self.device_name}] if self.backend == "nccl" else [],
         }
         if self.is_told:
             about["distributedInfo"] = {"backend": self.backend, "rank": rank, "world_size": self.n_ranks}

@@ -14,6 +14,7 @@ from diag.render.measured_collective_table import measured_collectives
 from diag.render.text import render_text
 from diag.rules.analysis import analyse
 from diag.rules.report import Report
+from tests.builders.folders import Folder
 from tests.builders.imported import imported
 from tests.builders.nccl_tests import SIZES, NcclTests, on_line
 
@@ -68,3 +69,9 @@ def test_of_many_sizes_a_part_is_shown_evenly(tmp_path: Path) -> None:
 def test_wrong_results_are_told_beside_the_time(tmp_path: Path) -> None:
     table = measured_collectives(report_on(NcclTests(on_line(400e9, 28_000), n_wrong=3), tmp_path), 100)
     assert all(row[-1] == "all_reduce x 8, 6 elements wrong" for row in table.rows)
+
+
+def test_of_several_files_each_row_says_which(tmp_path: Path) -> None:
+    with imported(Folder((RUN, NcclTests(on_line(40e9, 28_000)))), tmp_path) as case:
+        table = measured_collectives(analyse(case), 100)
+    assert len({row[-1] for row in table.rows}) == 2

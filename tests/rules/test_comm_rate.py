@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from diag.ranks.job import Job
 from diag.rules import engine, thresholds
 from diag.rules.finding import Answer, CannotTell
 from diag.timeline.joined import traces_of
+from tests.builders.folders import Folder
 from tests.builders.rank_job import Call, RankJob
+from tests.builders.topology import Topology
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
 
@@ -83,3 +86,20 @@ def test_one_group_has_no_peer(ask: Ask) -> None:
     (answer,) = ask("comm.bandwidth_in_run", RankJob())
     assert isinstance(answer, CannotTell)
     assert "what the links give" in answer.because
+
+
+def test_a_group_within_a_host_is_held_against_its_links(ask: Ask) -> None:
+    """18 links of 25 GB/s."""
+    job = RankJob(host=lambda rank: "host0", device_name="NVIDIA H100 80GB HBM3")
+    finding = only_finding(ask("comm.bandwidth_in_run", Folder((job, Topology()))))
+    assert figures(finding)["could reach"] == 450e9
+    assert "NVLink, as printed, has 450.0 GB/s" in finding.claim
+    (answer,) = ask("comm.bandwidth_in_run", Folder((replace(job, host=lambda rank: f"host{rank}"), Topology())))
+    assert isinstance(answer, CannotTell)
+
+
+def test_groups_on_other_numbers_of_hosts_are_not_alike(ask: Ask) -> None:
+    """Ranks 2 and 3 have a network between them, ranks 0 and 1 have not."""
+    job = replace(pairs(40e9), host=lambda rank: f"host{max(rank, 1)}")
+    (answer,) = ask("comm.bandwidth_in_run", job)
+    assert isinstance(answer, CannotTell)
