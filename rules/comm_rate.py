@@ -52,9 +52,9 @@ def bandwidth_in_run(job: Job, limits: Limits) -> Iterator[Answer]:
               against the fastest group of as many ranks on as many hosts at the same operation and size. Fires when a
               group's median is below `reached` of that, for sizes from `small_bytes` on. A group within one host is
               also held against what its links are printed to carry in one direction, where its topology
-              (nvidia-smi topo -m) is among the inputs and the GPUs' name is known: below `link` of it, from 16 MiB on. With none of
-              these, nothing can be told. Whether the
-              benchmark itself reaches what its links carry is what `comm.bandwidth` asks.
+              (nvidia-smi topo -m) is among the inputs and the GPUs' name is known: below `link` of it, from 16 MiB on.
+              With none of these, nothing can be told. Whether the benchmark itself reaches what its links carry is what
+              `comm.bandwidth` asks.
     Matters   A group whose ring crosses a slow or failing link makes every step wait.
     Do        See where the group's ranks lie (nvidia-smi topo -m), which transport NCCL chose (NCCL_DEBUG=INFO),
               whether a link runs at reduced width or errors are counted (nvidia-smi nvlink -e, ibstat).
