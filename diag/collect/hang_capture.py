@@ -1,7 +1,8 @@
 """What a live job tells from outside: stacks at several moments, what /proc says, and its recorders' dumps.
 
-It leaves every process as it was: nothing is killed, changed or sent a signal. Each look holds the threads of a process
-for a moment (`diag/collect/py_spy.py`), and a recorder that listens on its pipe is asked to dump.
+It leaves every process as it was: nothing is killed or changed. Each look holds the threads of a process for a moment
+(`diag/collect/py_spy.py`, which sends SIGCONT only where py-spy itself had to be killed meanwhile), and a recorder that
+listens on its pipe is asked to dump.
 """
 
 from __future__ import annotations

@@ -52,10 +52,11 @@ def _write_until_end(told: dict[str, Any], page: memoryview, watched: int) -> No
         if ended is None and is_gone:
             ended = VANISHED
         is_over = ended is not None
+        written_ns, silent_ns = time.time_ns(), time.monotonic_ns() - page_of.read_alive(page)
         fields = {
             **told["rank"],
-            "time_ns": page_of.read_alive(page),
-            "written_ns": time.time_ns(),
+            "time_ns": written_ns - silent_ns,
+            "written_ns": written_ns,
             "beat_ns": beat.beat_ns if beat and beat.beat_ns else None,
             "state": None if is_gone else _state(pid),
             "step": beat.step if beat and beat.step >= 0 else None,

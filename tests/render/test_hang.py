@@ -170,4 +170,4 @@ def test_json_is_the_report_with_an_object_hang(tmp_path: Path) -> None:
     assert told["hang"]["named"] == [3]
     assert told["hang"]["undecided"] == [{"rank": 2, "because": "x", "deciders": [13]}]
     assert told["hang"]["stacks"][0]["own"] == {"function": "load_batch", "file": "/home/me/data.py", "line": 14}
-    assert told["hang"]["checklist"][0]["answer"] == "yes"
+    assert told["hang"]["checklist"][0]["answer"] == "not known"
