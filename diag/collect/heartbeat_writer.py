@@ -6,6 +6,7 @@ as soon as the rank does, and is nobody's child, so that no program waits for it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -75,7 +76,8 @@ def _replace(path: str, text: str) -> None:
             file.write(text + "\n")
         os.replace(passing, path)
     except OSError:
-        pass
+        with contextlib.suppress(OSError):
+            os.unlink(passing)
 
 
 def _shares_page(pid: int, told: dict[str, Any]) -> bool:
