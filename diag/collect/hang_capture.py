@@ -1,7 +1,8 @@
 """What a live job tells from outside: stacks at several moments, what /proc says, and its recorders' dumps.
 
-It leaves every process as it was: nothing is killed, changed or sent a signal. Each look holds the threads of a process
-for a moment (`diag/collect/py_spy.py`), and a recorder that listens on its pipe is asked to dump.
+It leaves every process as it was: nothing is killed or changed. Each look holds the threads of a process for a moment
+(`diag/collect/py_spy.py`, which sends SIGCONT only where py-spy itself had to be killed meanwhile), and a recorder that
+listens on its pipe is asked to dump.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ N_DUMPS = 3
 APART_S = 1.0
 """From one dump to the next: a thread that moves at all does so within a second."""
 DUMP_WAIT_S = 15.0
+MOST_BYTES = 1 << 30
+"""Of a dump that is copied: the process names the file, and 2,000 calls with their frames take some megabytes."""
 _AT_ONCE = 16
 
 Said = Callable[[str], None]
@@ -66,9 +69,9 @@ def look(
 ) -> Looked:
     """Writes what can be learnt of the processes into `folder`, a file for each and one for each recorder's dump.
 
-    Raises InputError where there is no such process.
+    Raises InputError where none of them is there. That one is gone, among others, is told.
     """
-    processes = list({each.pid: each for pid in pids for each in ranks_below(pid)}.values())
+    processes, gone = _found(pids)
     recorders, without = _recorders(processes)
     before = {path: version(path) for recorder in recorders for path in recorder.dumps}
     asked, refused = _ask(recorders)
@@ -84,13 +87,34 @@ def look(
         for process, dumps in zip(processes, zip(*rounds, strict=True), strict=True)
     ]
     said("waiting for the recorders' dumps")
-    awaited = {path: before[path] for recorder in asked for path in recorder.dumps}
+    awaited = [{path: before[path] for path in recorder.dumps} for recorder in asked]
     kept = [*_existing(recorders, asked, before), *new_dumps(awaited, wait_s=wait_s)]
-    files += [_copy(path, folder) for path in kept]
+    too_large = [path for path in kept if (now := version(path)) is not None and now[2] > MOST_BYTES]
+    files += [_copy(path, folder) for path in kept if path not in too_large]
     untold = [each.untold for dumps in rounds for each in dumps if each.untold]
     late = [recorder for recorder in asked if not any(path in kept for path in recorder.dumps)]
-    why_not = [*dict.fromkeys((*untold, *without)), *_refusals(refused), *_lateness(late)]
+    why_not = [
+        *gone,
+        *dict.fromkeys((*untold, *without)),
+        *_refusals(refused),
+        *_lateness(late),
+        *_too_large(too_large),
+    ]
     return Looked(files, why_not, is_blank=not kept and len(untold) == len(processes) * len(rounds))
+
+
+def _found(pids: Sequence[int]) -> tuple[Sequence[ProcessReading], list[str]]:
+    """The processes that are there, and of others why they are not."""
+    found: dict[int, ProcessReading] = {}
+    gone = []
+    for pid in pids:
+        try:
+            found |= {each.pid: each for each in ranks_below(pid)}
+        except InputError as error:
+            gone.append(str(error))
+    if not found:
+        raise InputError(" ".join(dict.fromkeys(gone)))
+    return list(found.values()), gone
 
 
 def _recorders(processes: Sequence[ProcessReading]) -> tuple[list[Recorder], list[str]]:
@@ -153,6 +177,11 @@ def _refusals(refused: Mapping[int, str]) -> Iterator[str]:
     for reason in dict.fromkeys(refused.values()):
         who = ranks(rank for rank, each in refused.items() if each == reason)
         yield f"No dump was asked of {who}: {reason}."
+
+
+def _too_large(paths: Sequence[Path]) -> Iterator[str]:
+    for path in paths:
+        yield f"{path} has more than {MOST_BYTES >> 30} GiB and was left where it is: no recorder writes so much."
 
 
 def _lateness(late: Sequence[Recorder]) -> Iterator[str]:

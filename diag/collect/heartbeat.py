@@ -92,7 +92,7 @@ class Heartbeat:
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         if self._page is None or os.getpid() != self._pid:
             return
-        heartbeat_page.write_alive(self._page, time.time_ns())
+        heartbeat_page.write_alive(self._page, time.monotonic_ns())
         heartbeat_page.write_beat(self._page, self._last._replace(ended=how_it_ended(error)))
         self._stop.set()
 
@@ -104,7 +104,7 @@ class Heartbeat:
         os.ftruncate(descriptor, heartbeat_page.BYTES)
         self._page = memoryview(mmap.mmap(descriptor, heartbeat_page.BYTES))
         self._pid = os.getpid()
-        heartbeat_page.write_alive(self._page, time.time_ns())
+        heartbeat_page.write_alive(self._page, time.monotonic_ns())
         heartbeat_page.write_beat(self._page, self._last)
         told = {
             "rank": {"schema": SCHEMA, **self._rank, "host": os.uname().nodename, "pid": self._pid},
@@ -130,7 +130,7 @@ class Heartbeat:
 
 def _beat_on(page: memoryview, stop: threading.Event) -> None:
     while not stop.wait(ALIVE_EVERY_S):
-        heartbeat_page.write_alive(page, time.time_ns())
+        heartbeat_page.write_alive(page, time.monotonic_ns())
 
 
 def from_environment(environment: Mapping[str, str]) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ BYTES = 4096
 PHASE_BYTES = 256
 ENDED_BYTES = 512
 
-_ALIVE = struct.Struct("=q")  # at 0: when Python last ran
+_ALIVE = struct.Struct("=q")  # at 0: when Python last ran, by CLOCK_MONOTONIC, which nobody sets
 _COUNTER = struct.Struct("=q")  # at 8
 _BEAT = struct.Struct(f"=qq{PHASE_BYTES}s{ENDED_BYTES}s")  # at 16: time, step (-1: none), phase, end
 _COUNTER_AT, _BEAT_AT = 8, 16
@@ -29,8 +29,8 @@ class Beat(NamedTuple):
     ended: str
 
 
-def write_alive(page: memoryview, time_ns: int) -> None:
-    _ALIVE.pack_into(page, 0, time_ns)
+def write_alive(page: memoryview, monotonic_ns: int) -> None:
+    _ALIVE.pack_into(page, 0, monotonic_ns)
 
 
 def read_alive(page: memoryview) -> int:

@@ -6,6 +6,7 @@ as soon as the rank does, and is nobody's child, so that no program waits for it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -52,10 +53,11 @@ def _write_until_end(told: dict[str, Any], page: memoryview, watched: int) -> No
         if ended is None and is_gone:
             ended = VANISHED
         is_over = ended is not None
+        written_ns, silent_ns = time.time_ns(), time.monotonic_ns() - page_of.read_alive(page)
         fields = {
             **told["rank"],
-            "time_ns": page_of.read_alive(page),
-            "written_ns": time.time_ns(),
+            "time_ns": written_ns - silent_ns,
+            "written_ns": written_ns,
             "beat_ns": beat.beat_ns if beat and beat.beat_ns else None,
             "state": None if is_gone else _state(pid),
             "step": beat.step if beat and beat.step >= 0 else None,
@@ -74,7 +76,8 @@ def _replace(path: str, text: str) -> None:
             file.write(text + "\n")
         os.replace(passing, path)
     except OSError:
-        pass
+        with contextlib.suppress(OSError):
+            os.unlink(passing)
 
 
 def _shares_page(pid: int, told: dict[str, Any]) -> bool:

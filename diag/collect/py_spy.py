@@ -55,17 +55,17 @@ def ask(py_spy: Path, pid: int, *, timeout_s: float, is_stopped: bool) -> bytes:
         )
     except OSError as error:
         raise NoAnswer(f"Cannot start {py_spy}: {error.strerror or error}.") from error
-    has_answered = False
+    was_killed = True
     with process:
         try:
             answer, said = _output(process, timeout_s)
-            has_answered = process.returncode == 0
+            was_killed = process.returncode is None
         finally:
             process.kill()
             process.wait()
-            if not has_answered and not is_stopped:
+            if was_killed and not is_stopped:
                 _let_go(pid)
-    if not has_answered:
+    if process.returncode != 0:
         raise NoAnswer("py-spy failed.", said.decode("utf-8", "replace"))
     return answer
 
@@ -99,7 +99,8 @@ def _output(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, 
 
 
 def _let_go(pid: int) -> None:
-    """What a tracer stopped and did not release stays stopped when that ends (ptrace(2), "Death under ptrace").
+    """What a tracer stopped and did not release stays stopped when that is killed (ptrace(2), "Death under ptrace").
+    One that ends by itself has let go: then nothing is sent, as a program may do something on SIGCONT.
 
     SIGCONT also takes back stops that have not come to pass yet.
     """

@@ -107,28 +107,39 @@ def version(path: Path) -> Version | None:
     return (status.st_ino, status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
-def new_dumps(before: Mapping[Path, Version | None], *, wait_s: float) -> list[Path]:
-    """Those of the files that were written since, whole. Returns once all are there, at the latest after `wait_s`.
+Versions = Mapping[Path, Version | None]
+"""Of the files that may be the dump of one recorder."""
+
+
+def new_dumps(before: Sequence[Versions], *, wait_s: float) -> list[Path]:
+    """Of each recorder a file that was written since, whole. Returns once all are there, at the latest after `wait_s`.
 
     A dump takes 2 to 5 s the first time, while PyTorch loads what names the frames.
     """
     deadline = time.monotonic() + wait_s
-    missing, found = dict(before), []
+    missing, found = list(before), []
     last: dict[Path, tuple[Version, float]] = {}
     while missing:
-        for path, old in list(missing.items()):
-            now = version(path)
-            if now is None or now == old:
-                continue
-            if last.get(path, (None, 0.0))[0] != now:
-                last[path] = (now, time.monotonic())
-            elif time.monotonic() - last[path][1] >= _UNCHANGED_S and _is_whole(path):
+        for recorder in list(missing):
+            path = next((path for path, old in recorder.items() if _has_come(path, old, last)), None)
+            if path is not None:
                 found.append(path)
-                del missing[path]
-        if time.monotonic() >= deadline:
+                missing.remove(recorder)
+        if not missing or time.monotonic() >= deadline:
             break
         time.sleep(_LOOK_EVERY_S)
     return found
+
+
+def _has_come(path: Path, old: Version | None, last: dict[Path, tuple[Version, float]]) -> bool:
+    """`last`: of each file what was seen, and since when."""
+    now = version(path)
+    if now is None or now == old:
+        return False
+    if path not in last or last[path][0] != now:
+        last[path] = (now, time.monotonic())
+        return False
+    return time.monotonic() - last[path][1] >= _UNCHANGED_S and _is_whole(path)
 
 
 def _is_whole(path: Path) -> bool:

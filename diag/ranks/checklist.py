@@ -6,15 +6,15 @@ would answer; a part of the ranks never answers for all of them.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from diag.model.rank_lists import ranks
 from diag.model.units import count
-from diag.ranks.hang import Cause, Fault, HangAnalysis
+from diag.ranks.checklist_evidence import Evidence
+from diag.ranks.hang import Cause, HangAnalysis
 from diag.ranks.job import Job
 
 Answer = Literal["yes", "no", "not known"]
@@ -30,46 +30,16 @@ class Check:
     next: str = ""
 
 
-@dataclass(frozen=True)
-class _LogEvent:
-    host: str | None
-    pid: int | None
-    rank: int | None
-    device: int | None
-    kind: str
-    communicator: str | None
-    fields: Mapping[str, Any]
-    text: str
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    job: Job
-    hang: HangAnalysis | None
-    events: Sequence[_LogEvent]
-
-    def of_kind(self, *kinds: str) -> list[_LogEvent]:
-        return [event for event in self.events if event.kind in kinds]
-
-    def faults(self, *causes: Cause) -> list[Fault]:
-        return [fault for fault in self.hang.faults if fault.cause in causes] if self.hang else []
-
-    @property
-    def world_size(self) -> int | None:
-        told = {size for size in _world_sizes(self.job) if size}
-        return told.pop() if len(told) == 1 else self.hang.world_size if self.hang else None
-
-
 def checklist(job: Job, hang: HangAnalysis | None) -> Sequence[Check]:
     """`hang`: of the same job; None where no rank left a dump."""
-    evidence = _Evidence(job, hang, _events(job))
+    evidence = Evidence(job, hang)
     return [check(evidence) for check in _CHECKS]
 
 
 # ---- the seven -----------------------------------------------------------------------------------------------------
 
 
-def _same_calls(evidence: _Evidence) -> Check:
+def _same_calls(evidence: Evidence) -> Check:
     question = "Does every rank call the same collectives, in the same order and with the same shapes?"
     if differs := evidence.faults(Cause.CALL, Cause.TENSORS, Cause.GROUPS):
         said = "; ".join(f"{fault.cause} ({ranks(fault.ranks or fault.candidates)})" for fault in differs)
@@ -83,14 +53,21 @@ def _same_calls(evidence: _Evidence) -> Check:
         return Check(
             question, "not known", f"The {seen} at hand agree; {ranks(hang.absent)} left none.", f"Add them. {how}"
         )
-    if hang.world_size is None:
+    size = evidence.world_size
+    if size is None:
         return Check(question, "not known", "The dumps agree, and do not say how many ranks there are.", how)
-    return Check(question, "yes", f"The dumps of all {hang.world_size} ranks agree as far as they overlap.")
+    if missing := set(range(size)) - evidence.called:
+        return Check(question, "not known", f"The dumps of {ranks(missing)} hold no collective.", how)
+    if late := [fault for fault in evidence.faults(Cause.HOST, Cause.CYCLE, Cause.DEAD, Cause.LATE) if fault.call]:
+        who, call = ranks(rank for fault in late for rank in fault.ranks), late[0].call
+        said = f"So far the dumps of all {size} ranks agree; {who} came no further than before {call}."
+        return Check(question, "not known", said, "See where these ranks are: did they leave it out, or do they come?")
+    return Check(question, "yes", f"The dumps of all {size} ranks agree as far as they overlap.")
 
 
-def _rendezvous(evidence: _Evidence) -> Check:
+def _rendezvous(evidence: Evidence) -> Check:
     question = "Do world size, rank and rendezvous agree?"
-    sizes = sorted(_world_sizes(evidence.job))
+    sizes = sorted(evidence.world_sizes)
     if len(sizes) > 1:
         return Check(question, "no", f"Ranks were started with different world sizes: {', '.join(map(str, sizes))}.")
     if evidence.faults(Cause.INIT):
@@ -110,33 +87,39 @@ def _rendezvous(evidence: _Evidence) -> Check:
         return Check(question, "no", f"{ranks(beyond).capitalize()} cannot be among {size} ranks (0 to {size - 1}).")
     if missing := set(range(size)) - known:
         return Check(question, "not known", f"Nothing is heard of {ranks(missing)} of {size}.", how)
-    return Check(question, "yes", f"All {size} ranks are there once, with one world size.")
+    heard = f"All {size} ranks were heard of once, with one world size"
+    if set(range(size)) - evidence.called:
+        return Check(question, "not known", f"{heard}; that they met at one address, no dump of all ranks shows.", how)
+    return Check(question, "yes", f"{heard}, and each has called a collective, so that they met.")
 
 
-def _device(evidence: _Evidence) -> Check:
+def _device(evidence: Evidence) -> Check:
     question = "Is each rank's device bound by its local rank?"
-    places: defaultdict[tuple[str, object], set[object]] = defaultdict(set)
-    for beat in evidence.job.heartbeats:
-        if beat.device is not None and beat.host is not None:
-            places[beat.host, beat.device].add(beat.rank)
-    for event in evidence.of_kind("nccl.init"):
-        if event.host is not None and "bus_id" in event.fields:
-            places[event.host, f"bus {event.fields['bus_id']}"].add(event.pid)
+    by_rank, by_bus = evidence.devices_of_ranks, evidence.devices_of_processes
+    places = max(by_rank, by_bus, key=len)
     if duplicate := [event for event in evidence.of_kind("nccl.warning") if "uplicate GPU" in event.text]:
         return Check(question, "no", f"NCCL says so: {duplicate[0].text}")
-    if shared := [(place, who) for place, who in places.items() if len(who) > 1]:
+    numbered = {host for host, _ in by_rank if len({device for at, device in by_rank if at == host}) > 1}
+    certain = [*by_bus.items(), *(item for item in by_rank.items() if item[0][0] in numbered)]
+    if shared := [(place, who) for place, who in certain if len(who) > 1]:
         (host, device), who = shared[0]
-        return Check(question, "no", f"{count(len(who), 'rank')} use device {device} of host {host}.")
+        return Check(question, "no", f"{count(len(who), 'process')} use device {device} of host {host}.")
     how = "Look for torch.cuda.set_device(LOCAL_RANK), not RANK; NCCL_DEBUG=INFO prints cudaDev and busId of each rank."
     if not places:
         return Check(question, "not known", "Neither a heartbeat nor a log of NCCL names a device.", how)
+    if alike := [(place, who) for place, who in by_rank.items() if len(who) > 1 and not by_bus]:
+        (host, device), who = alike[0]
+        said = f"All ranks of host {host} name device {device}, which Slurm and containers may number for each anew."
+        return Check(
+            question, "not known", said, f"On {host}: nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv"
+        )
     size = evidence.world_size
     if size is None or len(places) < size:
         return Check(question, "not known", f"The {count(len(places), 'device')} named are of one rank each.", how)
     return Check(question, "yes", f"All {len(places)} devices named are of one rank each.")
 
 
-def _network(evidence: _Evidence) -> Check:
+def _network(evidence: Evidence) -> Check:
     question = "Do all ranks use the same network, NICs and IB or RoCE settings?"
     networks: defaultdict[str, set[object]] = defaultdict(set)
     for event in evidence.of_kind("nccl.net"):
@@ -163,7 +146,7 @@ def _network(evidence: _Evidence) -> Check:
 _PER_RANK = ("NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE")
 
 
-def _early(evidence: _Evidence) -> Check:
+def _early(evidence: Evidence) -> Check:
     question = "Are all ranks still there, so that none left early?"
     ended = [beat for beat in evidence.job.heartbeats if beat.ended is not None]
     if ended:
@@ -173,7 +156,7 @@ def _early(evidence: _Evidence) -> Check:
         return Check(question, "no", f"Dead or restarted: {ranks(r for fault in dead for r in fault.ranks)}.")
     if gone := evidence.of_kind(*_ENDS):
         return Check(question, "no", f"A log says: {gone[0].text}")
-    alive = {beat.rank for beat in evidence.job.heartbeats}
+    alive = {beat.rank for beat in evidence.job.heartbeats if beat.condition != "not written"}
     alive |= {thread.rank for thread in evidence.job.stacks if thread.rank is not None}
     size = evidence.world_size
     how = "sacct -j JOB --format=JobID,State,ExitCode,Node; dmesg -T | grep -iE 'oom|killed process|xid' on each node."
@@ -191,7 +174,7 @@ _ENDS = (
 )  # fmt: skip
 
 
-def _connections(evidence: _Evidence) -> Check:
+def _connections(evidence: Evidence) -> Check:
     question = "Does NCCL_DEBUG=INFO show the topology and the connections?"
     case = evidence.job.case
     if not case.value(_N_CONNECTIONS):
@@ -207,10 +190,10 @@ def _connections(evidence: _Evidence) -> Check:
     return Check(question, "yes", f"{f'Connections: {most}.' if most else 'It shows its rings.'}{first}")
 
 
-def _nccl_tests(evidence: _Evidence) -> Check:
+def _nccl_tests(evidence: Evidence) -> Check:
     question = "Do nccl-tests on the same nodes pass, so that it is the code and not the network?"
     case = evidence.job.case
-    n, wrong = case.rows("SELECT count(*) AS n, sum(coalesce(n_wrong, 0)) AS wrong FROM comm_measurement")[0]
+    n, checked, wrong, most_ranks = case.rows(_MEASURED)[0]
     if not n:
         how = (
             "On the same nodes: mpirun -np RANKS ./build/all_reduce_perf -b 8 -e 1G -f 2 -g 1; it hangs, too: network "
@@ -219,42 +202,31 @@ def _nccl_tests(evidence: _Evidence) -> Check:
         return Check(question, "not known", "No measurement of nccl-tests is at hand.", how)
     if wrong:
         return Check(question, "no", f"{count(wrong, 'element')} came out wrong in {count(n, 'measurement')}.")
-    return Check(question, "yes", f"{count(n, 'measurement')} of collectives came out right.")
+    said = f"{count(checked, 'measurement')} on up to {count(most_ranks, 'rank')} came out right"
+    how = "See that they ran on the nodes of this job, all of them, and with checks (-c 1)."
+    if checked < n:
+        return Check(question, "not known", f"{said}; {n - checked} more were not checked.", how)
+    if (size := evidence.world_size) is not None and most_ranks < size:
+        return Check(question, "not known", f"{said}, and this job has {size}.", how)
+    return Check(question, "yes", f"{said}.", how)
 
 
-_CHECKS: Sequence[Callable[[_Evidence], Check]] = (
+_CHECKS: Sequence[Callable[[Evidence], Check]] = (
     _same_calls, _rendezvous, _device, _network, _early, _connections, _nccl_tests,
 )  # fmt: skip
 
-
-# ---- what is asked of the case -------------------------------------------------------------------------------------
-
-
-def _world_sizes(job: Job) -> set[int]:
-    told: Iterable[int | None] = (
-        *(source.world_size for source in job.sources),
-        *(beat.world_size for beat in job.heartbeats),
-    )
-    return {size for size in told if size is not None}
-
-
-def _events(job: Job) -> list[_LogEvent]:
-    return [_LogEvent(**{**dict(row), "fields": json.loads(row["fields"])}) for row in job.case.rows(_EVENTS)]
-
-
-_EVENTS = """
-SELECT host, pid, rank, device, kind, communicator, fields, text
-  FROM log_event
- WHERE (kind GLOB 'nccl.*' OR kind GLOB 'slurm.*' OR kind GLOB 'launcher.*')
-   AND kind NOT IN ('nccl.transport', 'nccl.ring', 'nccl.path', 'nccl.calls', 'nccl.choice')
- ORDER BY id
-"""
-"""But for those that come by the hundred thousand."""
 
 _N_CONNECTIONS = """
 SELECT count(*)
   FROM log_event
  WHERE kind IN ('nccl.transport', 'nccl.ring', 'nccl.connected', 'nccl.graph', 'nccl.path')
+"""
+
+_MEASURED = """
+SELECT count(*) AS n, count(n_wrong) AS checked, coalesce(sum(n_wrong), 0) AS wrong,
+       coalesce(max(n_ranks), 0) AS most_ranks
+  FROM comm_measurement
+ WHERE backend = 'nccl'
 """
 
 _TRANSPORTS = """

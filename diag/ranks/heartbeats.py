@@ -10,9 +10,13 @@ from diag.store.case import Case
 
 STALE_NS = 3_000_000_000
 """A rank that runs Python notes so every 0.5 s (diag/collect/heartbeat.py): six times it has not, by then."""
+BEHIND_NS = 60_000_000_000
+"""A file is written every 2 s: thirty times it was not, by then, and clocks of hosts differ by less."""
 
-Condition = Literal["finished", "ended", "stopped", "no Python", "runs Python"]
-"""'stopped': by a signal or a debugger. 'no Python': a call holds the GIL, or the kernel holds the process."""
+Condition = Literal["finished", "ended", "not written", "stopped", "no Python", "runs Python"]
+"""'not written': files of other ranks are newer, as its host may be gone. 'stopped': by a signal or a debugger.
+'no Python': a call holds the GIL, or the kernel holds the process.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,23 @@ class RankBeat:
     step: int | None
     phase: str | None
     ended: str | None
+    behind_ns: int = 0  # before the newest file of the job was written
 
     @property
     def condition(self) -> Condition:
         if self.ended is not None:
             return "finished" if self.ended == "finished" else "ended"
-        if self.state in ("T", "t"):
+        if self.behind_ns > BEHIND_NS:
+            return "not written"
+        is_stale = self.written_ns - self.time_ns > STALE_NS
+        if self.state == "T" or (self.state == "t" and is_stale):  # 't' for a moment: py-spy looked at it just then
             return "stopped"
-        return "no Python" if self.written_ns - self.time_ns > STALE_NS else "runs Python"
+        return "no Python" if is_stale else "runs Python"
+
+    @property
+    def held(self) -> str:
+        """What keeps a rank that does not run Python, as a clause."""
+        return "the kernel holds it (state D)" if self.state == "D" else "a call holds the GIL"
 
     @property
     def silent_ns(self) -> int | None:
@@ -55,7 +68,7 @@ def load_heartbeats(case: Case) -> Sequence[RankBeat]:
 
 _HEARTBEATS = """
 SELECT source_id, rank, world_size, local_rank, device, host, pid, time_ns, written_ns, beat_ns, state, step, phase,
-       ended
+       ended, max(written_ns) OVER () - written_ns AS behind_ns
   FROM heartbeat
  ORDER BY rank, written_ns, source_id
 """

@@ -17,7 +17,8 @@ _ON_DEVICE = ("synchronize", "_engine_run_backward", "item", "wait_tensor")
 
 @dataclass(frozen=True)
 class StackAnswer:
-    """`waiting`: in a collective, or for the device. `elsewhere`: in other calls; the smallest cluster first.
+    """`waiting`: in a collective, or for the device. `elsewhere`: in other calls, or stopped. Each with
+    the smallest cluster first.
 
     `holders`: threads that held the GIL in one call in every dump.
     """
@@ -34,8 +35,8 @@ class StackAnswer:
 
 def stack_answer(threads: Sequence[RankThread]) -> StackAnswer:
     with_frames = [each for each in clusters(threads) if each.frames]
-    waiting = [each for each in with_frames if waits(each.frames)]
-    elsewhere = [each for each in with_frames if not waits(each.frames)]
+    waiting = [each for each in with_frames if waits(each.frames) and not each.is_stopped]
+    elsewhere = [each for each in with_frames if each not in waiting]
     return StackAnswer(waiting, elsewhere, gil_holders(threads))
 
 

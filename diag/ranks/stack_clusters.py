@@ -30,6 +30,10 @@ class StackCluster:
         return tuple(sorted(thread.rank for thread in self.threads if thread.rank is not None))
 
     @property
+    def is_stopped(self) -> bool:
+        return all(thread.is_stopped for thread in self.threads)
+
+    @property
     def own(self) -> Frame | None:
         """The innermost line that somebody here wrote."""
         return first_own_frame(self.frames)
@@ -59,7 +63,8 @@ def _order(thread: RankThread) -> tuple[bool, int, int, int]:
 
 def _place(thread: RankThread) -> Hashable:
     """Lines count in own code alone: ranks that wait in one library function may be in different lines of its loop."""
-    return tuple((frame.function, frame.file, 0 if is_library(frame.file) else frame.line) for frame in thread.frames)
+    lines = ((frame.function, frame.file, 0 if is_library(frame.file) else frame.line) for frame in thread.frames)
+    return thread.is_stopped, tuple(lines)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class RankThread:
     frames: tuple[Frame, ...]
 
     @property
+    def is_stopped(self) -> bool:
+        """By SIGSTOP or the like; py-spy, which stops threads as a debugger does ('t'), has let go by then."""
+        return self.state == "T"
+
+    @property
     def process(self) -> tuple[int, int | None, int | None]:
         """Threads that share it are of one process, be it in several dumps of one file."""
         return self.source_id, self.rank, self.pid

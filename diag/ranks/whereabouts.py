@@ -12,10 +12,8 @@ from diag.model import units
 from diag.model.live import Frame, ThreadStack
 from diag.model.live_stacks import own_frame
 from diag.ranks.hang import Cause, Fault, Where
+from diag.ranks.heartbeats import load_heartbeats
 from diag.store.case import Case
-
-STALE_NS = 3_000_000_000
-"""Since a rank last ran Python, when its heartbeat was last written: it notes every half second."""
 
 HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
     ("checkpoint", "saves or loads a checkpoint", re.compile(r"\b(save|load|save_state_dict|torch_save|fsync)\b")),
@@ -58,7 +56,7 @@ def load_whereabouts(case: Case) -> Sequence[Where]:
 
 
 _STACKS = """
-SELECT t.id, t.source_id, t.rank, t.name, t.holds_gil, t.is_current,
+SELECT t.id, t.source_id, t.rank, t.name, t.holds_gil, t.is_current, t.state,
        coalesce(f.text, '?'), coalesce(m.text, ''), coalesce(s.line, 0)
   FROM thread_stack t
   JOIN stack s ON s.id = t.stack_id
@@ -66,11 +64,6 @@ SELECT t.id, t.source_id, t.rank, t.name, t.holds_gil, t.is_current,
   LEFT JOIN name m ON m.id = s.module_id
  WHERE t.rank IS NOT NULL
  ORDER BY t.rank, t.dump, t.id, s.depth"""
-
-_HEARTBEATS = """
-SELECT source_id, rank, time_ns, written_ns, phase, ended
-  FROM heartbeat
- ORDER BY rank, written_ns, source_id"""
 
 _LOG_EVENTS = """
 SELECT id, rank, kind, fields, text
@@ -81,15 +74,15 @@ SELECT id, rank, kind, fields, text
 def _of_stacks(case: Case) -> Iterator[Where]:
     """Of each rank the thread that its last dump marks as current, or its first one."""
     threads: defaultdict[int, dict[int, list[Frame]]] = defaultdict(dict)
-    marks: dict[int, tuple[bool, bool, str]] = {}
-    for thread, _, rank, name, holds_gil, is_current, function, file, line in case.db.execute(_STACKS):
+    marks: dict[int, tuple[bool, bool, str, bool]] = {}
+    for thread, _, rank, name, holds_gil, is_current, state, function, file, line in case.db.execute(_STACKS):
         threads[rank].setdefault(thread, []).append(Frame(function, file, line))
-        marks[thread] = (bool(holds_gil), bool(is_current), name or "")
+        marks[thread] = (bool(holds_gil), bool(is_current), name or "", state == "T")
     for rank, stacks in threads.items():
         chosen = next((each for each in reversed(stacks) if marks[each][1] or "Main" in marks[each][2]), min(stacks))
         frames = stacks[chosen]
         own = own_frame(ThreadStack(0, None, None, frames, False, False))
-        what, words = _place(frames, own)
+        what, words = ("stopped", "is stopped by a signal") if marks[chosen][3] else _place(frames, own)
         at = own or frames[0]
         says = f"its main thread {words}, called from {at.function} ({at.file}:{at.line})"
         yield Where(rank, what, says, own, f"SELECT * FROM thread_stack WHERE id = {chosen}")
@@ -105,17 +98,23 @@ def _place(frames: Sequence[Frame], own: Frame | None) -> tuple[str, str]:
 
 
 def _of_heartbeats(case: Case) -> Iterator[Where]:
-    for source, rank, time_ns, written_ns, phase, ended in case.db.execute(_HEARTBEATS):
-        sql = f"SELECT * FROM heartbeat WHERE source_id = {int(source)} AND rank = {int(rank)}"
-        if ended is not None and ended != "finished":
-            yield Where(rank, "ended", f"it ended: {ended}", None, sql)
-        elif ended is not None:
-            yield Where(rank, "ended", "it had finished", None, sql)
-        elif written_ns - time_ns > STALE_NS:
-            stale = units.time(written_ns - time_ns)
-            yield Where(rank, "gil", f"it had not run Python for {stale}: a call holds the GIL", None, sql)
-        elif phase:
-            yield Where(rank, "phase", f"it runs Python, in phase {phase!r}", None, sql)
+    for beat in load_heartbeats(case):
+        sql = f"SELECT * FROM heartbeat WHERE source_id = {beat.source_id} AND rank = {beat.rank}"
+        match beat.condition:
+            case "finished":
+                yield Where(beat.rank, "ended", "it had finished", None, sql)
+            case "ended":
+                yield Where(beat.rank, "ended", f"it ended: {beat.ended}", None, sql)
+            case "not written":
+                behind = units.time(beat.behind_ns)
+                yield Where(beat.rank, "silent", f"its heartbeat is {behind} older than the newest", None, sql)
+            case "stopped":
+                yield Where(beat.rank, "stopped", "it is stopped by a signal or a debugger", None, sql)
+            case "no Python":
+                stale = units.time(beat.written_ns - beat.time_ns)
+                yield Where(beat.rank, "gil", f"it had not run Python for {stale}: {beat.held}", None, sql)
+            case "runs Python" if beat.phase:
+                yield Where(beat.rank, "phase", f"it runs Python, in phase {beat.phase!r}", None, sql)
 
 
 def _of_logs(case: Case) -> Iterator[Where]:

@@ -71,21 +71,27 @@ def _lead(view: HangView) -> Iterator[Section]:
     if (finding := view.lead) is None:
         yield Section("What to do", [Items(list(_next(view)), is_numbered=True)])
         return
-    yield Section("How it knows", [Figures(finding.evidence)] if finding.evidence else [])
+    figures = [each for each in finding.evidence if not (isinstance(each.value, str) and each.value in finding.claim)]
+    yield Section("How it knows", [Figures(figures)] if figures else [])
     yield Section("What to do", [Items(finding.next, is_numbered=True)] if finding.next else [])
     yield Section("What would refute it", [finding.refute])
 
 
 def _next(view: HangView) -> Iterator[str]:
     """Where no rule has a say: the evidence that would give it one."""
-    if view.stacks.is_telling and (own := view.stacks.elsewhere[0].own):
+    if stopped := [thread for each in view.clusters if each.is_stopped for thread in each.threads]:
+        pids = " ".join(str(thread.pid) for thread in stopped[: words.MOST_NAMED] if thread.pid is not None)
+        yield f"Find out who stopped {words.of_thread(stopped[0])}; it goes on with: kill -CONT {pids}"
+    elif view.stacks.is_telling and (own := view.stacks.elsewhere[0].own):
         yield f"Read {words.where(own)}: why is this rank there while the others wait?"
     if view.hang is None:
         yield (
             "Collect the dumps of the flight recorder: TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
             "before the job starts; they say which collective of which group does not end."
         )
-    if not view.clusters:
+    if view.beats and all(beat.ended for beat in view.beats):
+        yield "Read the end of the logs of these ranks, and of their hosts' kernels: dmesg -T | grep -i -e oom -e xid"
+    elif not view.clusters:
         yield "On each node: diag hang PID…, or py-spy dump --pid PID > rankN.stack; then diag hang with all files."
     if not view.beats:
         yield "Next time, write a heartbeat file per rank (docs/hang.md): it tells a held GIL from a call that waits."
@@ -148,7 +154,7 @@ def _progress(row: GroupRow, key: str) -> str:
 def _open_questions(view: HangView) -> Section:
     if view.hang is None:
         return Section("Suspects and undecided ranks", [])
-    lines = [*map(words.undecided, view.hang.undecided), *map(words.suspect, view.hang.suspects)]
+    lines = [*words.undecided(view.hang.undecided), *map(words.suspect, view.hang.suspects)]
     shown = lines[:MOST_ROWS]
     more = [phrases.more(len(lines), MOST_ROWS)] if len(lines) > MOST_ROWS else []
     notes = list(view.hang.notes)
@@ -190,7 +196,9 @@ def _in_short_frames(frames: Sequence[Frame]) -> list[str]:
 def _heartbeats(view: HangView, top: int) -> Section:
     if not view.beats:
         return Section("Heartbeats", [])
-    lines = [f"{words.sentence(words.heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
+    told = [] if view.lead else [words.headline(view) + ".", *words.summary(view)]
+    every = [f"{words.sentence(words.heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
+    lines = [line for line in every if line not in told]
     running = [beat for beat in view.beats if beat.condition == "runs Python"]
     steps: dict[int | None, list[int]] = {}
     for beat in running:
@@ -198,7 +206,7 @@ def _heartbeats(view: HangView, top: int) -> Section:
     for step, who in sorted(steps.items(), key=lambda item: (item[0] is None, item[0] or 0)):
         at = "have told no step" if step is None else f"at step {step}"
         lines.append(f"Run Python, {at}: {numbers_only(who)}.")
-    return Section("Heartbeats", [Items(lines[: max(top, MOST_ROWS) + MOST_ROWS])])
+    return Section("Heartbeats", [Items(lines[: max(top, MOST_ROWS) + MOST_ROWS])] if lines else [])
 
 
 def _checks(view: HangView) -> Iterator[str]:

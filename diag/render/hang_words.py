@@ -29,6 +29,8 @@ def headline(view: HangView) -> str:
         stands = "stands" if len(first.threads) == 1 else "stand"
         gil = " and holds the GIL" if any(holder in first.threads for holder in view.stacks.holders) else ""
         return f"{sentence(of_cluster(first))} {stands} {place(first)}{gil}; {_the_others(view)}"
+    if stopped := next((each for each in view.clusters if each.is_stopped), None):
+        return f"{sentence(of_cluster(stopped))} {'is' if len(stopped.threads) == 1 else 'are'} {place(stopped)}"
     if holder := next(iter(view.stacks.holders), None):
         return f"{sentence(of_thread(holder))} holds the GIL in {function(holder.frames[:1])}"
     if view.silent:
@@ -59,7 +61,8 @@ def summary(view: HangView) -> Iterator[str]:
             yield f"{sentence(of_cluster(cluster))} moved between the dumps: late, rather than stuck."
     for holder in view.stacks.holders:
         yield gil(holder)
-    yield from (f"{sentence(heartbeat(beat))}." for beat in view.silent[:MOST_NAMED])
+    said = headline(view)
+    yield from (line for each in view.silent[:MOST_NAMED] if (line := f"{sentence(heartbeat(each))}.") != f"{said}.")
 
 
 def sentence(clause: str) -> str:
@@ -98,10 +101,11 @@ def place(cluster: StackCluster) -> str:
     """'in sleep ← load_batch (train.py:14)': the leaf, and the line of own code that it was called from."""
     if not cluster.frames:
         return "with no frame of Python"
+    stopped = "stopped by a signal (state T), " if cluster.is_stopped else ""
     leaf, own = cluster.frames[0], cluster.own
     if own is None or own == leaf:
-        return f"in {where(leaf)}"
-    return f"in {leaf.function} ← {where(own)}"
+        return f"{stopped}in {where(leaf)}"
+    return f"{stopped}in {leaf.function} ← {where(own)}"
 
 
 def function(frames: Sequence[Frame]) -> str:
@@ -129,10 +133,15 @@ def heartbeat(beat: RankBeat) -> str:
             return f"rank {beat.rank} finished{last}"
         case "ended":
             return f"rank {beat.rank} ended: {beat.ended}{last}"
+        case "not written":
+            return (
+                f"rank {beat.rank} wrote its heartbeat {units.time(beat.behind_ns)} before the newest of another rank: "
+                f"its host is gone, or its file is an older copy{last}"
+            )
         case "stopped":
             return f"rank {beat.rank} is stopped by a signal or a debugger (state {beat.state}){last}"
         case "no Python":
-            return f"rank {beat.rank} has run no Python for {stale} while its process lives: a call holds the GIL{last}"
+            return f"rank {beat.rank} has run no Python for {stale} while its process lives: {beat.held}{last}"
         case "runs Python":
             silent = "" if beat.silent_ns is None else f", silent for {units.time(max(0, beat.silent_ns))}"
             return f"rank {beat.rank} runs Python{last}{silent}"
@@ -192,9 +201,14 @@ def suspect(each: Suspect) -> str:
     return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
-def undecided(each: Undecided) -> str:
-    would = f"; the dump of {_any_of(each.deciders)} would decide" if each.deciders else ""
-    return f"Rank {each.rank}: undecided, {each.because}{would}."
+def undecided(every: Sequence[Undecided]) -> Iterator[str]:
+    """Those that are so for one reason together."""
+    alike: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for each in every:
+        alike.setdefault((each.because, each.deciders), []).append(each.rank)
+    for (because, deciders), who in alike.items():
+        would = f"; the dump of {_any_of(deciders)} would decide" if deciders else ""
+        yield f"{sentence(ranks(who))}: undecided, {because}{would}."
 
 
 def _any_of(numbers: Sequence[int]) -> str:

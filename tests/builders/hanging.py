@@ -46,8 +46,9 @@ def analysis(
     suspects: Sequence[Suspect] = (),
     undecided: Sequence[Undecided] = (),
     world_size: int | None = 4,
+    called: int = 6,
 ) -> HangAnalysis:
-    """Of four ranks: 0 to 2 wait for rank 3, which has not called what they have."""
+    """Of four ranks: 0 to 2 wait for rank 3, which has not called what they have, but `called` collectives before."""
     dumped = tuple(rank for rank in range(4) if rank not in absent)
     waiting = [rank for rank in dumped if rank != 3] if faults or suspects else []
     return HangAnalysis(
@@ -63,7 +64,7 @@ def analysis(
         groups=(
             GroupRow(
                 TENSOR_PARALLEL,
-                (*(MemberRow(rank, 7, 6, 1) for rank in range(3)), MemberRow(3, 6, 6, 0)),
+                (*(MemberRow(rank, 7, 6, 1) for rank in range(3)), MemberRow(3, called, called, 0)),
                 call(0) if waiting else None,
             ),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.input_file import silent
 from diag.ranks.job import Job
 from diag.ranks.stack_answer import stack_answer
+from diag.ranks.stack_clusters import clusters
 from tests.collect.watched import PROGRAMS, line_of, running, wait_for
 
 LAUNCHER = """
@@ -88,7 +90,38 @@ def test_the_rank_that_does_not_come_is_named(tmp_path: Path, how: str, needs_py
 
 
 def _is_asleep(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    return _state(pid) == "S"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_every_process_is_left_as_it_was(tmp_path: Path, needs_py_spy: None) -> None:
+    """One that works, one that sleeps, one that is stopped, and one that runs no Python."""
+    stands = "import time; print(flush=True); time.sleep(600)"
+    sleeps = "import os; print(flush=True); os.execv('/bin/sleep', ['sleep', '600'])"
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running(code)) for code in ("hot_line.py", stands, stands, sleeps)]
+        pids = [process.pid for process in processes]
+        wait_for(lambda: all(_is_asleep(pid) for pid in (pids[1], pids[3])))
+        os.kill(pids[2], signal.SIGSTOP)
+        wait_for(lambda: _state(pids[2]) == "T")
+        before = [_condition(pid) for pid in pids]
+        looked = look(pids, tmp_path, silent, apart_s=0.05, wait_s=0)
+        wait_for(lambda: [_condition(pid) for pid in pids] == before)  # a sleep that was looked at begins anew
+        assert [process.poll() for process in processes] == [None] * 4
+    with open_inputs(looked.files, ImportOptions(use_cache=False)) as case:
+        (stopped,) = (each for each in clusters(Job(case).stacks) if each.is_stopped)
+    assert [thread.pid for thread in stopped.threads] == [pids[2]]
+
+
+def _condition(pid: int) -> object:
+    """What a look could change: state, signals that wait or are handled, threads, open files, who traces it."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    words = ("State", "SigPnd", "SigBlk", "SigIgn", "SigCgt", "ShdPnd", "Threads", "TracerPid", "Uid", "Umask")
+    files = sorted((name, os.readlink(f"/proc/{pid}/fd/{name}")) for name in os.listdir(f"/proc/{pid}/fd"))
+    return [line for line in lines if line.startswith(words)], sorted(os.listdir(f"/proc/{pid}/task")), files
 
 
 def test_the_process_of_a_launcher_stands_for_the_ranks_it_started(tmp_path: Path) -> None:

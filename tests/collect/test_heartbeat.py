@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diag.collect import heartbeat
+from diag.collect import heartbeat, heartbeat_writer
 from diag.collect.heartbeat import Heartbeat
-from diag.collect.heartbeat_page import BYTES, Beat, read_beat, write_beat
+from diag.collect.heartbeat_page import BYTES, Beat, read_beat, write_alive, write_beat
 from diag.model.heartbeat import Heartbeat as Told
 
 PATIENCE_S = 60.0
@@ -149,6 +151,37 @@ def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.warns(RuntimeWarning, match="No heartbeat is written"), Heartbeat(tmp_path / "file", rank=0) as beat:
         beat(step=1)
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "rank3.heartbeat.json"
+    heartbeat_writer._replace(str(path), "old")
+    monkeypatch.setattr(os, "replace", is_full)
+    heartbeat_writer._replace(str(path), "new")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(path.name, "old\n")]
+
+
+def test_a_folder_that_is_deleted_may_come_back(tmp_path: Path, start: Callable[..., object]) -> None:
+    start(STAND)
+    wait_for(tmp_path, lambda beat: beat.step == 7)
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    assert wait_for(tmp_path, lambda beat: beat.step == 7).ended is None
+
+
+def test_a_clock_that_is_set_changes_no_age(tmp_path: Path) -> None:
+    """The page has the time of a clock that nobody sets; the file that of the wall, as it is when it is written."""
+    page = memoryview(bytearray(BYTES))
+    write_alive(page, time.monotonic_ns() - 5 * 10**9)
+    write_beat(page, Beat(1, 7, "forward", "finished"))
+    path = tmp_path / "rank3.heartbeat.json"
+    about = {"rank": {"schema": "diag.heartbeat/1", "rank": 3}, "pid": os.getpid(), "every_s": 0.01, "path": str(path)}
+    heartbeat_writer._write_until_end(about, page, os.pidfd_open(os.getpid()))
+    beat = told(tmp_path)
+    assert 5e9 <= beat.written_ns - beat.time_ns < 65e9
 
 
 def test_a_rank_that_nobody_tells_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

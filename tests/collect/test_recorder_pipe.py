@@ -63,7 +63,8 @@ def test_without_settings_there_is_no_pipe_and_dumps_are_where_pytorch_puts_them
 def test_a_dump_is_asked_for_and_awaited_until_it_is_whole(tmp_path: Path) -> None:
     with running(LISTENS, f"{tmp_path}/pipe_", f"{tmp_path}/dump_", str(RANK)) as process:
         dump = tmp_path / "dump_3"
-        before = {dump: version(dump)}
+        elsewhere = tmp_path / "older_3"  # where another release would put it
+        before = [{elsewhere: None, dump: version(dump)}]
         assert trigger(Recorder(RANK, process.pid, tmp_path / "pipe_3.pipe", [dump])) is None
         wait_for(dump.exists)
         assert new_dumps(before, wait_s=0.6) == []  # it is still written
@@ -71,14 +72,24 @@ def test_a_dump_is_asked_for_and_awaited_until_it_is_whole(tmp_path: Path) -> No
         process.stdin.write("\n")
         process.stdin.flush()
         assert new_dumps(before, wait_s=30) == [dump]
-        assert new_dumps({dump: version(dump)}, wait_s=0.2) == []  # an old one is no answer
+        assert new_dumps([{dump: version(dump)}], wait_s=0.2) == []  # an old one is no answer
+
+
+def test_a_path_that_no_kernel_takes_is_a_sentence() -> None:
+    environment = {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE": "/" + "x/" * 2_500, "TORCH_FR_DUMP_TEMP_FILE": "/" + "y" * 5_000}
+    with running("print(flush=True); input()", env=environment) as process:
+        found = recorder_of(process.pid, RANK)
+    assert "cannot be written: File name too long" in (trigger(recorder(found.pipe)) or "")
+    assert [version(path) for path in found.dumps] == [None]
 
 
 def test_nothing_but_a_pipe_is_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
     (tmp_path / "link").symlink_to(file)
-    for place in ("file", "link"):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link to pipe").symlink_to(tmp_path / "pipe")
+    for place in ("file", "link", "link to pipe"):
         assert "is none" in (trigger(recorder(tmp_path / place)) or "")
     assert file.read_text() == "mine"
     assert "is not there" in (trigger(recorder(tmp_path / "nothing")) or "")

@@ -83,6 +83,7 @@ def test_threads_of_a_container_have_their_number_outside(spy: Path) -> None:
     with running(program, prefix=("unshare", "--pid", "--fork", "--kill-child")) as process:
         assert line(process) == "1"
         (inside,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        wait_for(lambda: state(inside) == "S")
         (main,) = dump(inside).threads
         assert main.tid == inside
         assert not main.is_running
@@ -92,6 +93,17 @@ def test_what_runs_no_python_is_said_to_run_none(spy: Path) -> None:
     with running("import os\nprint(flush=True)\nos.execvp('sleep', ['sleep', '1000'])") as process:
         wait_for(lambda: not is_python(process.pid))
         assert dump(process.pid).untold == f"Process {process.pid} does not run Python."
+
+
+def test_a_process_whose_py_spy_ends_by_itself_gets_no_signal(tmp_path: Path) -> None:
+    program = "import signal\nprint(flush=True)\nsignal.sigwait({signal.SIGCONT})\n"
+    block = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})\n"
+    with running(block + program) as process:
+        assert dump(process.pid, py_spy=script(tmp_path / "py-spy", "exit 1")).untold
+        pending = next(
+            line for line in Path(f"/proc/{process.pid}/status").read_text().splitlines() if "ShdPnd" in line
+        )
+        assert (process.poll(), int(pending.split()[1], 16)) == (None, 0)
 
 
 def test_a_process_that_has_ended_or_never_was(spy: Path) -> None:

@@ -131,6 +131,50 @@ def test_heartbeats_alone_name_the_rank_that_ended(tmp_path: Path) -> None:
     )
 
 
+def test_what_the_first_line_says_is_said_once(tmp_path: Path) -> None:
+    beats = [RankBeat(1, rank, 8, 0, 0, "a", 9, 1, 1, None, None, 17, "x", f"{rank} went") for rank in range(3)]
+    text = render_hang_text(view(tmp_path, beats=beats))
+    assert [text.split("Seven questions")[0].count(f"{rank} went") for rank in range(3)] == [1, 1, 1]
+    assert "diag hang PID" not in text.split("Seven questions")[0]  # nobody is left to be looked at
+
+
+def test_what_the_claim_says_is_no_figure_once_more(tmp_path: Path) -> None:
+    says = "its main thread sleeps, called from load (data.py:3)"
+    finding = replace(
+        FINDING,
+        claim=f"{FINDING.claim} Rank 3: {says}.",
+        evidence=[*FINDING.evidence, Evidence("rank 3", says, "text", "stacks")],
+    )
+    text = " ".join(render_hang_text(view(tmp_path, findings=[finding])).split())
+    assert text.count(says) == 1
+
+
+def test_a_heartbeat_says_no_more_than_it_proves(tmp_path: Path) -> None:
+    traced = RankBeat(1, 5, 8, 0, 0, "a", 9, 10**9, 10**9, None, "t", 17, None, None)
+    assert (traced.condition, replace(traced, written_ns=9 * 10**9).condition) == ("runs Python", "stopped")
+    old = replace(traced, behind_ns=600 * 10**9)
+    assert (old.condition, replace(old, ended="finished").condition) == ("not written", "finished")
+    held = replace(traced, state="D", written_ns=9 * 10**9)
+    assert "the kernel holds it" in " ".join(render_hang_text(view(tmp_path, beats=[held])).split())
+    assert "before the newest of another rank" in " ".join(render_hang_text(view(tmp_path, beats=[old])).split())
+
+
+def test_a_stopped_process_waits_for_nobody(tmp_path: Path) -> None:
+    threads = [thread(rank, [ALL_REDUCE, STEP]) for rank in range(3)]
+    stopped = [replace(each, state="T") if each.rank == 1 else each for each in threads]
+    text = render_hang_text(view(tmp_path, threads=stopped))
+    assert text.startswith("Rank 1 stands stopped by a signal (state T), in all_reduce")
+    assert "it goes on with: kill -CONT 101" in " ".join(text.split())
+    assert render_hang_text(view(tmp_path, threads=stopped[1:2])).startswith("Rank 1 is stopped by a signal")
+
+
+def test_ranks_that_are_undecided_for_one_reason_share_a_line(tmp_path: Path) -> None:
+    hang = analysis(absent=[3], undecided=[Undecided(rank, "its completions are missing", (3,)) for rank in range(3)])
+    text = " ".join(render_hang_text(view(tmp_path, hang=hang)).split())
+    assert text.count("undecided, its completions") == 1
+    assert "Ranks 0–2: undecided" in text
+
+
 def test_what_could_not_be_learnt_is_told(tmp_path: Path) -> None:
     assert "No dump was asked of rank 3" in render_hang_text(view(tmp_path, notes=["No dump was asked of rank 3."]))
 
@@ -170,4 +214,4 @@ def test_json_is_the_report_with_an_object_hang(tmp_path: Path) -> None:
     assert told["hang"]["named"] == [3]
     assert told["hang"]["undecided"] == [{"rank": 2, "because": "x", "deciders": [13]}]
     assert told["hang"]["stacks"][0]["own"] == {"function": "load_batch", "file": "/home/me/data.py", "line": 14}
-    assert told["hang"]["checklist"][0]["answer"] == "yes"
+    assert told["hang"]["checklist"][0]["answer"] == "not known"
