@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +43,11 @@ class RankBeat:
         return "no Python" if self.written_ns - self.time_ns > STALE_NS else "runs Python"
 
     @property
+    def has_vanished(self) -> bool:
+        """Whether its process was gone before it could say why."""
+        return (self.ended or "").startswith("vanished")
+
+    @property
     def silent_ns(self) -> int | None:
         """Since the program itself last told its step or phase; None: it never did."""
         return None if self.beat_ns is None else self.written_ns - self.beat_ns
@@ -51,6 +56,28 @@ class RankBeat:
 def load_heartbeats(case: Case) -> Sequence[RankBeat]:
     """By rank; of two files of one rank, as before and after a restart, the older one first."""
     return [RankBeat(**dict(row)) for row in case.rows(_HEARTBEATS)]
+
+
+def newest(beats: Sequence[RankBeat]) -> Sequence[RankBeat]:
+    """Of each rank the last one: one before a restart tells nothing of now."""
+    return list({beat.rank: beat for beat in sorted(beats, key=lambda beat: beat.written_ns)}.values())
+
+
+def vanished_alone(beats: Sequence[RankBeat]) -> Collection[int]:
+    """Ranks that vanished while at least as many did not. Watchdogs abort all ranks of a job without a word."""
+    last = newest(beats)
+    vanished = {beat.rank for beat in last if beat.has_vanished}
+    return vanished if 2 * len(vanished) <= len(last) else frozenset()
+
+
+def rank_of(pid: int | None, host: str | None, beats: Sequence[RankBeat]) -> int | None:
+    """A pid is unique on its host alone: where hosts are not told, a pid of two ranks gives none."""
+    known = {
+        beat.rank
+        for beat in beats
+        if beat.pid is not None and beat.pid == pid and (None in (beat.host, host) or beat.host == host)
+    }
+    return known.pop() if len(known) == 1 else None
 
 
 _HEARTBEATS = """
