@@ -21,6 +21,7 @@ CAUSES = {
     "kernel.oom": "the host's memory ran out",
     "slurm.time_limit": "the job's time was up",
     "slurm.preempted": "the job was preempted",
+    "gloo.size": "ranks gave one collective tensors of different sizes",
     "python.exception": "an exception",
     "launcher.signal": "a signal",
     "slurm.exit": "a task ended with an error",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from diag.ranks.ends import is_of_others
 from diag.store.case import Case
 
 STALE_NS = 3_000_000_000
@@ -38,9 +39,9 @@ class RankBeat:
     def condition(self) -> Condition:
         if self.ended is not None:
             return "finished" if self.ended == "finished" else "ended"
-        if self.state in ("T", "t"):
-            return "stopped"
-        return "no Python" if self.written_ns - self.time_ns > STALE_NS else "runs Python"
+        if self.written_ns - self.time_ns <= STALE_NS:  # whoever takes its stack stops it for a moment (state t)
+            return "runs Python"
+        return "stopped" if self.state in ("T", "t") else "no Python"
 
     @property
     def has_vanished(self) -> bool:
@@ -63,11 +64,15 @@ def newest(beats: Sequence[RankBeat]) -> Sequence[RankBeat]:
     return list({beat.rank: beat for beat in sorted(beats, key=lambda beat: beat.written_ns)}.values())
 
 
-def vanished_alone(beats: Sequence[RankBeat]) -> Collection[int]:
-    """Ranks that vanished while at least as many did not. Watchdogs abort all ranks of a job without a word."""
+def ended_of_itself(beats: Sequence[RankBeat]) -> Collection[int]:
+    """Ranks with an exception of their own, and those that vanished while at least as many did not.
+
+    Watchdogs abort all ranks of a job without a word: of those that vanish together none began it.
+    """
     last = newest(beats)
     vanished = {beat.rank for beat in last if beat.has_vanished}
-    return vanished if 2 * len(vanished) <= len(last) else frozenset()
+    raised = {beat.rank for beat in last if beat.condition == "ended" and not is_of_others(beat.ended or "")}
+    return raised if 2 * len(vanished) <= len(last) else raised - vanished
 
 
 def rank_of(pid: int | None, host: str | None, beats: Sequence[RankBeat]) -> int | None:

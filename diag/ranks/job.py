@@ -65,8 +65,7 @@ class Job:
         sizes = {beat.rank: beat.world_size for beat in self.heartbeats if beat.world_size is not None}
         n_ranks = max((*sizes.values(), *self.dumps.world_sizes.values()), default=None)
         where = whereabouts(self.stacks, self.heartbeats, self.events, n_ranks)
-        of_source = {source.id: source.rank for source in self.sources if source.rank is not None}
-        told = list(size_faults(self.events, {*self.dumps.by_rank, *sizes}, of_source))
+        told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
         return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
 
     @cached_property

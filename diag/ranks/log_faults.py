@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from diag.ranks.hang import Cause, Fault, Where
 from diag.ranks.log_events import LogEvent
 
 
-def size_faults(
-    events: Sequence[LogEvent], ranks: Collection[int], rank_of_source: Mapping[int, int]
-) -> Iterator[Fault]:
+def size_faults(events: Sequence[LogEvent], ranks: Collection[int]) -> Iterator[Fault]:
     """Gloo was sent more bytes than the collective has. Which side's tensor is wrong its message does not tell.
 
-    `ranks`: all that are known. `rank_of_source`: of logs that are of one rank each.
+    `ranks`: all that are known.
     """
-    where = []
-    for event in events:
-        rank = rank_of_source.get(event.source) if event.rank is None else event.rank
-        if event.kind == "gloo.size" and rank is not None:
-            where.append(_where(event, rank))
-    if where:
+    aborted = [event for event in events if event.kind == "gloo.size"]
+    candidates = {*ranks, *(event.rank for event in aborted if event.rank is not None)}
+    if aborted and candidates:
+        sizes = aborted[0].fields
         yield Fault(
             cause=Cause.TENSORS,
             ranks=(),
@@ -28,15 +24,15 @@ def size_faults(
             call=None,
             sequence=None,
             waiting=(),
-            candidates=tuple(sorted({*ranks, *(one.rank for one in where)})),
-            where=tuple(where),
+            candidates=tuple(sorted(candidates)),
+            where=tuple(_where(event, event.rank) for event in aborted if event.rank is not None),
             confidence="medium",
-            note="whose size is wrong, that of whoever sent or of whoever aborted, the log does not tell",
+            note=f"Gloo aborted a rank that was sent {sizes.get('received')} bytes where its own tensor takes "
+            f"{sizes.get('expected')}: whose size is wrong, that of the rank that sent or of the one that aborted, "
+            "its message does not tell",
         )
 
 
 def _where(event: LogEvent, rank: int) -> Where:
-    received, expected = event.fields.get("received"), event.fields.get("expected")
-    says = f"Gloo aborted it, for it was sent {received} bytes where its own tensor has room for {expected}"
     sql = f"SELECT * FROM log_event WHERE source_id = {int(event.source)} AND line = {int(event.line)}"
-    return Where(rank, "size", says, None, sql)
+    return Where(rank, "size", f"its log says: {event.text}", None, sql)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from diag.model import units
 from diag.model.live import Frame
 from diag.model.live_stacks import first_own_frame
-from diag.ranks.ends import is_killed, is_of_others
+from diag.ranks.ends import is_killed
 from diag.ranks.hang import Cause, Fault, Where
-from diag.ranks.heartbeats import RankBeat, newest, rank_of, vanished_alone
+from diag.ranks.heartbeats import RankBeat, ended_of_itself, newest, rank_of
 from diag.ranks.log_events import LogEvent
 from diag.ranks.thread_stacks import RankThread, gil_holders, last_main_threads
 
@@ -116,15 +116,15 @@ def rows_of(thread: RankThread) -> str:
 
 
 def _of_heartbeats(beats: Sequence[RankBeat]) -> Iterator[Where]:
-    alone = vanished_alone(beats)
+    own = ended_of_itself(beats)
     for beat in newest(beats):
         sql = f"SELECT * FROM heartbeat WHERE source_id = {int(beat.source_id)} AND rank = {int(beat.rank)}"
         match beat.condition:
             case "finished":
                 yield Where(beat.rank, "ended", "it had finished", None, sql)
             case "ended":
-                is_own = not is_of_others(beat.ended or "") and (not beat.has_vanished or beat.rank in alone)
-                yield Where(beat.rank, "ended" if is_own else "ended with others", f"it ended: {beat.ended}", None, sql)
+                what = "ended" if beat.rank in own else "ended with others"
+                yield Where(beat.rank, what, f"it ended: {beat.ended}", None, sql)
             case "stopped":
                 says = f"it is stopped by a signal or a debugger (state {beat.state})"
                 yield Where(beat.rank, "stopped", says, None, sql)

@@ -15,6 +15,7 @@ from diag.render import phrases
 from diag.render.hang_view import HangView
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.finding import Evidence, Finding
+from diag.rules.hang_places import heartbeat, of_cluster, place, sentence, where
 
 MOST_ROWS = 12
 MOST_BRANCHES = 40
@@ -52,7 +53,7 @@ class Section:
 def page(view: HangView, *, top: int) -> list[Section]:
     """The first one is the answer: its title says it."""
     sections = [
-        Section(words.headline(view), list(words.summary(view))),
+        Section(words.headline(view), [view.lead.claim] if view.lead is not None else []),
         *_lead(view),
         _others(view, top),
         _waiting(view, top),
@@ -78,8 +79,6 @@ def _lead(view: HangView) -> Iterator[Section]:
 
 def _next(view: HangView) -> Iterator[str]:
     """Where no rule has a say: the evidence that would give it one."""
-    if view.stacks.is_telling and (own := view.stacks.elsewhere[0].own):
-        yield f"Read {words.where(own)}: why is this rank there while the others wait?"
     if view.hang is None:
         yield (
             "Collect the dumps of the flight recorder: TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
@@ -160,10 +159,8 @@ def _stacks(view: HangView) -> Section:
     lines = [line for branch in tree(view.clusters) for line in _branch(branch, 0)]
     if len(lines) > MOST_BRANCHES:
         lines = [*lines[:MOST_BRANCHES], (0, f"… and {units.count(len(lines) - MOST_BRANCHES, 'more line')}.")]
-    empty = [
-        f"{words.sentence(words.of_cluster(each))}: no frame of Python." for each in view.clusters if not each.frames
-    ]
-    said = [f"{words.sentence(words.of_cluster(each))} {words.place(each)}." for each in view.clusters if each.frames]
+    empty = [f"{sentence(of_cluster(each))}: no frame of Python." for each in view.clusters if not each.frames]
+    said = [f"{sentence(of_cluster(each))} {place(each)}." for each in view.clusters if each.frames]
     said = said[:MOST_ROWS]
     blocks: list[Block] = [Items(said), Outline(lines)] if lines else []
     return Section("Where the main threads stand", [*blocks, *empty])
@@ -182,7 +179,7 @@ def _in_short_frames(frames: Sequence[Frame]) -> list[str]:
     >>> _in_short_frames([Frame(name, "", 0) for name in "abcdefgh"])
     ['a', 'b', 'c', '… 2 more', 'f', 'g', 'h']
     """
-    shown = [words.where(frame) for frame in frames]
+    shown = [where(frame) for frame in frames]
     hidden = len(shown) - 2 * MOST_FRAMES
     return shown if hidden <= 0 else [*shown[:MOST_FRAMES], f"… {hidden} more", *shown[-MOST_FRAMES:]]
 
@@ -190,7 +187,7 @@ def _in_short_frames(frames: Sequence[Frame]) -> list[str]:
 def _heartbeats(view: HangView, top: int) -> Section:
     if not view.beats:
         return Section("Heartbeats", [])
-    lines = [f"{words.sentence(words.heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
+    lines = [f"{sentence(heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
     running = [beat for beat in view.beats if beat.condition == "runs Python"]
     steps: dict[int | None, list[int]] = {}
     for beat in running:

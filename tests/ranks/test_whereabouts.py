@@ -16,6 +16,7 @@ from diag.ranks.whereabouts import fused, whereabouts
 
 SECOND_NS = 1_000_000_000
 VANISHED = "vanished without a word: killed, crashed, or left with os._exit"
+ON_THE_LINK = {"class": "InfiniBand completion error"}
 BROKEN = "RuntimeError: Connection closed by peer [10.0.0.1]:5057"
 
 
@@ -89,7 +90,7 @@ def test_only_who_ends_of_itself_has_ended() -> None:
     events = [
         event("slurm.exit", "srun: error: node1: tasks 4-5: Killed", ranks=[4, 5]),
         event("slurm.exit", "srun: error: node2: tasks 6-7: Aborted (core dumped)", ranks=[6, 7]),
-        event("nccl.warning", "NET/IB: Got completion from peer", 2, **{"class": "InfiniBand completion error"}),
+        replace(event("nccl.warning", "NET/IB: Got completion from peer", 2), fields=ON_THE_LINK),
     ]
     assert told(whereabouts([], [], events)) == [(4, "ended"), (5, "ended"), (2, "transport")]
 
