@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from diag.ranks.blame import Blame, blame
-from diag.ranks.dumps import together
+from tests.builders.recorded_calls import job_of
 from tests.builders.simulated_job import Planned, Simulation, changed, random_groups, random_program
 
 JOBS = 120
@@ -111,7 +111,7 @@ def outcome(seed: int, inject: Inject) -> str:
     if chance.random() < 0.5:
         present = {each for each in present if chance.random() < 0.6} or present
     only_active = chance.random() < 0.5
-    found = blame(together([simulation.dump(each, only_active=only_active) for each in sorted(present)]))
+    found = blame(job_of([simulation.dump(each, only_active=only_active) for each in sorted(present)]))
     assert found.named <= injected.guilty | _without_majority(found), seed
     if injected.guilty <= found.named:
         return "named"
@@ -155,6 +155,6 @@ def test_a_job_without_a_fault_names_nobody() -> None:
         groups = random_groups(chance, 6)
         simulation = Simulation(groups, random_program(chance, groups, 30)).run()
         assert not simulation.hangs
-        found = blame(together([simulation.dump(rank, only_active=False) for rank in range(6)]))
+        found = blame(job_of([simulation.dump(rank, only_active=False) for rank in range(6)]))
         assert not found.named
         assert not found.unfinished

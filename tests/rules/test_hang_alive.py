@@ -81,6 +81,12 @@ def test_the_rank_that_stands_elsewhere_is_named(ask: Ask) -> None:
     assert (finding.subject.ranks, finding.severity) == ((1,), "critical")
 
 
+def test_who_holds_the_gil_in_every_dump_is_named(ask: Ask) -> None:
+    once = _py_spy(100, LOADS).replace("(idle)", "(active+gil)")
+    finding = only_finding(ask("hang.stacks", Files({"rank0.stack": once + "\n" + once})))
+    assert finding.title == "Rank 0 holds the GIL in read (/home/me/data.py:14)"
+
+
 def test_one_stack_tells_nothing(ask: Ask) -> None:
     (answer,) = ask("hang.stacks", stacks(LOADS))
     assert isinstance(answer, CannotTell)
