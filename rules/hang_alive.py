@@ -48,9 +48,11 @@ def stacks(job: Job, limits: Limits) -> Iterator[Answer]:
         yield Clear(about)
 
 
-def _level(job: Job) -> Severity:
-    """What recorders and logs tell is more: which call does not end."""
-    return "info" if job.hang.named else "warning" if job.hang.faults else "critical"
+def _level(job: Job, *, is_over: bool) -> Severity:
+    """What recorders and logs tell is more: which call does not end. Unless `is_over`, it may go on by itself."""
+    if job.hang.named:
+        return "info"
+    return "critical" if is_over and not job.hang.faults else "warning"
 
 
 def _elsewhere(job: Job, told: StackAnswer) -> Finding:
@@ -66,7 +68,7 @@ def _elsewhere(job: Job, told: StackAnswer) -> Finding:
         subject=Subject(first.threads[0].source_id, ranks=first.ranks or None),
         counterfactual="The collective would end.",
         held_up=waiting,
-        level=_level(job),
+        level=_level(job, is_over=first.moved == 0),
         confidence="medium" if away <= waiting else "low",
         evidence=[
             Evidence("waiting", waiting, "count", "processes in a collective, or that wait for the device", None),
@@ -89,6 +91,8 @@ def _what(told: StackAnswer, waiting: int) -> Iterator[str]:
         f"{who} stand{s} in a collective or wait{s} for the device ({place(told.waiting[0])}), which cannot end before "
         "the others call it. This comes from stacks alone: a dump of the flight recorder would say which collective."
     )
+    if told.elsewhere[0].moved is None:
+        yield "One dump does not show that a rank stays where it is."
     if more := len(told.elsewhere) - 1:
         yield f"Others stand in {units.count(more, 'more place')}."
     for cluster in told.elsewhere[:MOST_SHOWN]:
@@ -109,7 +113,7 @@ def _holder(job: Job, holder: RankThread) -> Finding:
         claim=gil(holder),
         subject=Subject(holder.source_id, ranks=None if holder.rank is None else (holder.rank,)),
         counterfactual="The other threads of the rank would run, its watchdog among them.",
-        level=_level(job),
+        level=_level(job, is_over=True),
         confidence="medium",
         evidence=[Evidence("holds the GIL in", line, "text", "the same frames in every dump", rows_of(holder))],
         refute="A second dump, a minute later, shows another thread with the GIL.",
@@ -167,7 +171,7 @@ def _silent(job: Job, found: Sequence[RankBeat], with_others: Sequence[RankBeat]
         subject=Subject(first.source_id, ranks=who),
         counterfactual="The others would not wait for it.",
         held_up=len(newest(job.heartbeats)) - len(found),
-        level=_level(job),
+        level=_level(job, is_over=first.condition == "ended"),
         confidence=confidence,
         evidence=[
             Evidence(

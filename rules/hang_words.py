@@ -148,9 +148,11 @@ def title(fault: Fault) -> str:
         case Cause.TRANSPORT:
             return f"{ranks} {verb.hold} up the job: {verb.their} link failed"
         case Cause.GROUPS if not fault.differing:
-            return f"{ranks} {verb.have} not all members of a group that {verb.they} {verb.make}"
+            return f"{ranks} {verb.wait} in new_group: a member has not called it, or with another list of ranks"
         case Cause.INIT if not fault.differing:
-            return f"{ranks} {verb.have} not all members of the job that {verb.they} {verb.join}"
+            return (
+                f"{ranks} {verb.wait} in init_process_group: a rank has not called it, or with another size or address"
+            )
         case Cause.GROUPS:
             return f"{ranks} {verb.take} {fault.group} for a group of other ranks"
         case Cause.INIT:
@@ -166,7 +168,7 @@ class _Verbs:
         s, is_one = ("s", True) if n == 1 else ("", False)
         self.hold, self.call, self.take = f"hold{s}", f"call{s}", f"take{s}"
         self.be, self.have = ("is", "has") if is_one else ("are", "have")
-        self.make, self.join, self.they = f"make{s}", f"join{s}", "it" if is_one else "they"
+        self.wait = f"wait{s}"
         self.it, self.these, self.their = ("it", "this rank", "its") if is_one else ("them", "these ranks", "their")
 
 

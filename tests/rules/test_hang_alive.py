@@ -78,7 +78,13 @@ CASES = {
 def test_the_rank_that_stands_elsewhere_is_named(ask: Ask) -> None:
     finding = only_finding(ask("hang.stacks", stacks(IN_ALL_REDUCE, LOADS, IN_ALL_REDUCE)))
     assert finding.title == "Rank 1 stands in read (/home/me/data.py:14); 2 ranks wait for the others"
-    assert (finding.subject.ranks, finding.severity) == ((1,), "critical")
+    assert (finding.subject.ranks, finding.severity) == ((1,), "warning")
+    assert "One dump does not show" in finding.claim
+
+
+def test_a_rank_that_stays_elsewhere_is_critical(ask: Ask) -> None:
+    twice = {name: f"{text}\n{text}" for name, text in stacks(IN_ALL_REDUCE, LOADS, IN_ALL_REDUCE).texts.items()}
+    assert only_finding(ask("hang.stacks", Files(twice))).severity == "critical"
 
 
 def test_who_holds_the_gil_in_every_dump_is_named(ask: Ask) -> None:
