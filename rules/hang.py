@@ -31,7 +31,7 @@ def blocked(job: Job, limits: Limits) -> Iterator[Answer]:
     yield from answers(job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.TRANSPORT, Cause.LATE))
 
 
-@job_rule("hang.mismatch", needs=RECORDERS)
+@job_rule("hang.mismatch", needs=(*RECORDERS, "log_event"))
 def mismatch(job: Job, limits: Limits) -> Iterator[Answer]:
     """Ranks call different collectives, or with different tensors.
 
@@ -41,7 +41,8 @@ def mismatch(job: Job, limits: Limits) -> Iterator[Answer]:
               reduce-scatter, all-gather), the side with most members is right: it must outnumber all others and all
               members without a dump. Two sides of equal size have no majority, and both are named. An all-to-all, a
               gather and a scatter may be uneven. The earliest place counts, for later ones follow from it. The root of
-              a broadcast is not recorded.
+              a broadcast is not recorded. Where Gloo aborted a rank that was sent more than its tensor holds, its log
+              tells that sizes differ, and not whose is wrong: nobody is named.
     Matters   NCCL does not check: the job hangs, or computes with what it never meant to add.
     Do        Find where the programs part: a condition on the rank, on data or after an error; an uneven last batch.
     Refute    The ranks are meant to differ there.

@@ -44,18 +44,20 @@ NEXT: Mapping[Cause, str] = {
     Cause.LATE: "See what these ranks do before that call: nsys profile on one of them, or py-spy record --pid PID",
 }
 
+EVERY_SHAPE = "Print the shapes and dtypes of that step's collectives on every rank, and compare them."
+"""Where it is not known which call it was."""
+
 
 def answers(job: Job, causes: Collection[Cause], *, needs_all: bool = True) -> Iterator[Answer]:
     """A finding for each fault of one of these causes; else clear, where no absent dump could show one."""
     hang = job.hang
     about = Subject(subject_source(job))
-    if not hang.dumped:
-        yield CannotTell(about, NO_RANKS)
-        return
     found = [fault for fault in hang.faults if fault.cause in causes]
     yield from (finding_of(job, fault) for fault in found)
     if not found:
-        if needs_all and hang.is_still and hang.absent:
+        if not hang.dumped:
+            yield CannotTell(about, NO_RANKS if job.dumps.unranked else NO_DUMPS)
+        elif needs_all and hang.is_still and hang.absent:
             yield CannotTell(about, missing_dumps(hang))
         elif needs_all and not any((row.outstanding is not None and row.oldest) or row.outstanding == 0
                                    for row in hang.ranks):  # fmt: skip
@@ -64,6 +66,7 @@ def answers(job: Job, causes: Collection[Cause], *, needs_all: bool = True) -> I
             yield Clear(about)
 
 
+NO_DUMPS = "no rank left a dump of its flight recorder: set TORCH_FR_BUFFER_SIZE=2000 before the job starts"
 NO_RANKS = "no dump tells of which rank it is: name each file after its rank, as _dump_3"
 NO_CALLS = "no dump holds calls"
 
@@ -97,7 +100,7 @@ def finding_of(job: Job, fault: Fault) -> Finding:
         confidence=fault.confidence,
         evidence=list(evidence(job, fault)),
         refute=REFUTES[fault.cause],
-        next=[*_look_at(fault), NEXT[fault.cause]],
+        next=[*_look_at(fault), NEXT[fault.cause] if fault.call or fault.cause is not Cause.TENSORS else EVERY_SHAPE],
     )
 
 
@@ -129,6 +132,9 @@ def title(fault: Fault) -> str:
             return f"{ranks} {verb.call} another collective, or in another order, than the rest of {fault.group}"
         case Cause.CALL:
             return f"{ranks} call different collectives in {fault.group}"
+        case Cause.TENSORS if not fault.ranks:
+            they = ranks if len(fault.candidates) > 1 else "Ranks"
+            return f"{they} do not agree on the sizes of {'a collective' if fault.call is None else op}"
         case Cause.TENSORS:
             return f"{ranks} {verb.call} {op} with another shape or dtype"
         case Cause.CYCLE if not fault.by_rank:
@@ -142,9 +148,11 @@ def title(fault: Fault) -> str:
         case Cause.TRANSPORT:
             return f"{ranks} {verb.hold} up the job: {verb.their} link failed"
         case Cause.GROUPS if not fault.differing:
-            return f"{ranks} {verb.have} not all members of a group that {verb.they} {verb.make}"
+            return f"{ranks} {verb.wait} in new_group: a member has not called it, or with another list of ranks"
         case Cause.INIT if not fault.differing:
-            return f"{ranks} {verb.have} not all members of the job that {verb.they} {verb.join}"
+            return (
+                f"{ranks} {verb.wait} in init_process_group: a rank has not called it, or with another size or address"
+            )
         case Cause.GROUPS:
             return f"{ranks} {verb.take} {fault.group} for a group of other ranks"
         case Cause.INIT:
@@ -160,7 +168,7 @@ class _Verbs:
         s, is_one = ("s", True) if n == 1 else ("", False)
         self.hold, self.call, self.take = f"hold{s}", f"call{s}", f"take{s}"
         self.be, self.have = ("is", "has") if is_one else ("are", "have")
-        self.make, self.join, self.they = f"make{s}", f"join{s}", "it" if is_one else "they"
+        self.wait = f"wait{s}"
         self.it, self.these, self.their = ("it", "this rank", "its") if is_one else ("them", "these ranks", "their")
 
 
@@ -248,6 +256,11 @@ def evidence(job: Job, fault: Fault) -> Iterator[Evidence]:
         yield Evidence("call", str(call), "text", f"oldest that rank {call.rank} has not completed", sql)
         yield Evidence("sequence number", call.sequence, "count", "of the call in its group", sql)
         yield Evidence("tensors", f"{call.input_sizes} {call.dtypes}", "text", "as recorded", sql)
+    elif fault.cause is Cause.TENSORS:
+        n = sum(event.kind == "gloo.size" for event in job.events)
+        sql = "SELECT line, text, fields FROM log_event WHERE kind = 'gloo.size'"
+        yield Evidence("aborts by Gloo", n, "count", "lines of the logs", sql)
+        return
     if sources:
         outstanding = sum(dumps[rank].standing.outstanding for rank in ranks if rank in dumps)
         sql = OUTSTANDING.format(sources=sources)

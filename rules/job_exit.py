@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from diag.model import units
+from diag.ranks.ends import is_of_others
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
@@ -20,6 +21,7 @@ CAUSES = {
     "kernel.oom": "the host's memory ran out",
     "slurm.time_limit": "the job's time was up",
     "slurm.preempted": "the job was preempted",
+    "gloo.size": "ranks gave one collective tensors of different sizes",
     "python.exception": "an exception",
     "launcher.signal": "a signal",
     "slurm.exit": "a task ended with an error",
@@ -32,12 +34,6 @@ CAUSES = {
 """What each line stands for, those first that explain the others: a process that was killed for want of memory is also
 reported as ended, and a job that is cancelled may be so because a task ended.
 """
-
-OF_THE_RULE = (
-    "NCCL communicator was aborted", "Connection closed by peer", "Connection reset by peer", "NCCL error",
-    "collective operation timeout", "Broken pipe", "recvValue failed", "Socket Timeout",
-)  # fmt: skip
-"""In exceptions: what a rank says when another one ended first."""
 
 ENDED_WELL = ("nccl.destroy", "launcher.closing")
 
@@ -67,14 +63,13 @@ def job_exit(job: Job, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(subject_of(job), "no line tells how the processes of this job ended")
 
 
-def is_of_others(event: LogEvent) -> bool:
-    """Whether an exception only says that another rank is gone."""
-    return event.kind == "python.exception" and any(said in event.text for said in OF_THE_RULE)
+def _is_of_others(event: LogEvent) -> bool:
+    return event.kind == "python.exception" and is_of_others(event.text)
 
 
 def _weight(event: LogEvent) -> tuple[bool, int, bool, int, int]:
     observed_first = bool(event.fields.get("is_first_observed"))
-    return is_of_others(event), list(CAUSES).index(event.kind), not observed_first, event.source, event.line
+    return _is_of_others(event), list(CAUSES).index(event.kind), not observed_first, event.source, event.line
 
 
 def _finding(job: Job, ends: Sequence[LogEvent]) -> Finding:

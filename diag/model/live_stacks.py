@@ -21,6 +21,20 @@ SHORTENED = frozenset(
 """Packages that are known by their names alone: `py-spy dump` leaves the folder that a package lies in away."""
 
 
+_INSTALLED = re.compile(r"^.*(?:/(?:site|dist)-packages/|/lib(?:64)?/python3[^/]*/)")
+"""Where packages and Python's own library lie: which file of them it is, what is below tells."""
+
+
+def short_file(path: str, longest: int) -> str:
+    """From where packages or Python's own library are on, or its end.
+
+    >>> short_file("/env/lib/python3.12/site-packages/torch/optim/adam.py", 60), short_file("/home/me/train.py", 8)
+    ('torch/optim/adam.py', '…train.py')
+    """
+    inside = _INSTALLED.sub("", path)
+    return inside if len(inside) <= longest else f"…{inside[-longest:]}"
+
+
 def own_frame(stack: ThreadStack) -> Frame | None:
     """The innermost frame in a file that belongs to no library: the line that somebody here wrote."""
     return first_own_frame(stack.frames)

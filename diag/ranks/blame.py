@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from diag.ranks.communicators import Communicator, Communicators, communicators_of
 from diag.ranks.differing import Disagreement, disagreements
 from diag.ranks.dumps import Dumps
-from diag.ranks.hang import Need, Undecided
+from diag.ranks.hang import Call, Need, Undecided
 from diag.ranks.wait_graph import CallNode, WaitGraph, sinks, wait_graph
 
 
@@ -59,6 +59,11 @@ class Blame:
     unfinished: Sequence[Unfinished]
     undecided: Sequence[Undecided]
     absent: tuple[int, ...]
+
+    def call(self, node: CallNode, rank: int | None = None) -> Call:
+        """The call as a rank made it; as the lowest one that waits in it, where it is not said."""
+        of = min(node.rows) if rank is None or rank not in node.rows else rank
+        return self.facts.dumps[of].call(node.rows[of])
 
     @property
     def named(self) -> set[int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from diag.ranks.ends import is_of_others
 from diag.store.case import Case
 
 STALE_NS = 3_000_000_000
@@ -56,6 +57,11 @@ class RankBeat:
         return "the kernel holds it (state D)" if self.state == "D" else "a call holds the GIL"
 
     @property
+    def has_vanished(self) -> bool:
+        """Whether its process was gone before it could say why."""
+        return (self.ended or "").startswith("vanished")
+
+    @property
     def silent_ns(self) -> int | None:
         """Since the program itself last told its step or phase; None: it never did."""
         return None if self.beat_ns is None else self.written_ns - self.beat_ns
@@ -64,6 +70,32 @@ class RankBeat:
 def load_heartbeats(case: Case) -> Sequence[RankBeat]:
     """By rank; of two files of one rank, as before and after a restart, the older one first."""
     return [RankBeat(**dict(row)) for row in case.rows(_HEARTBEATS)]
+
+
+def newest(beats: Sequence[RankBeat]) -> Sequence[RankBeat]:
+    """Of each rank the last one: one before a restart tells nothing of now."""
+    return list({beat.rank: beat for beat in sorted(beats, key=lambda beat: beat.written_ns)}.values())
+
+
+def ended_of_itself(beats: Sequence[RankBeat]) -> Collection[int]:
+    """Ranks with an exception of their own, and those that vanished while at least as many did not.
+
+    Watchdogs abort all ranks of a job without a word: of those that vanish together none began it.
+    """
+    last = newest(beats)
+    vanished = {beat.rank for beat in last if beat.has_vanished}
+    raised = {beat.rank for beat in last if beat.condition == "ended" and not is_of_others(beat.ended or "")}
+    return raised if 2 * len(vanished) <= len(last) else raised - vanished
+
+
+def rank_of(pid: int | None, host: str | None, beats: Sequence[RankBeat]) -> int | None:
+    """A pid is unique on its host alone: where hosts are not told, a pid of two ranks gives none."""
+    known = {
+        beat.rank
+        for beat in beats
+        if beat.pid is not None and beat.pid == pid and (None in (beat.host, host) or beat.host == host)
+    }
+    return known.pop() if len(known) == 1 else None
 
 
 _HEARTBEATS = """

@@ -13,6 +13,7 @@ from diag.ranks.hang import HangAnalysis
 from diag.ranks.heartbeats import RankBeat, load_heartbeats
 from diag.ranks.host_links import HostLinks, host_links
 from diag.ranks.log_events import LogEvent, load_events
+from diag.ranks.log_faults import size_faults
 from diag.ranks.nccl_connections import Connection, load_connections
 from diag.ranks.nccl_health import NcclHealth, health_of
 from diag.ranks.recorders import load_dumps, with_frames
@@ -20,7 +21,7 @@ from diag.ranks.side_by_side import SideBySide, side_by_side
 from diag.ranks.summarise import summaries_of
 from diag.ranks.summary import RankSummary
 from diag.ranks.thread_stacks import RankThread, load_stacks
-from diag.ranks.whereabouts import load_whereabouts
+from diag.ranks.whereabouts import whereabouts
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 
@@ -61,7 +62,10 @@ class Job:
     def hang(self) -> HangAnalysis:
         """Why the job stands still, by the recorders of its ranks and what else is known of them."""
         sizes = {beat.rank: beat.world_size for beat in self.heartbeats if beat.world_size is not None}
-        return with_frames(self.case, analyse(self.dumps, load_whereabouts(self.case), world_sizes=sizes))
+        n_ranks = max((*sizes.values(), *self.dumps.world_sizes.values()), default=None)
+        where = whereabouts(self.stacks, self.heartbeats, self.events, n_ranks)
+        told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
+        return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
 
     @cached_property
     def events(self) -> Sequence[LogEvent]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from diag.model.live import Frame
 from diag.model.live_stacks import first_own_frame, is_library
-from diag.ranks.thread_stacks import RankThread, main_threads, stood
+from diag.ranks.thread_stacks import RankThread, last_main_threads, stood
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class StackCluster:
 def clusters(threads: Sequence[RankThread]) -> Sequence[StackCluster]:
     """The smallest first, as a rank that stands alone is the one that others wait for; then by rank."""
     groups: defaultdict[Hashable, list[RankThread]] = defaultdict(list)
-    # Of two files about one rank the later one counts.
-    newest = {thread.process if thread.rank is None else thread.rank: thread for thread in main_threads(threads)}
-    for thread in newest.values():
+    for thread in last_main_threads(threads):
         groups[_place(thread)].append(thread)
     of_process: defaultdict[Hashable, list[RankThread]] = defaultdict(list)
     for thread in threads:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from diag.model.live import Frame
-from diag.ranks.heartbeats import RankBeat
+from diag.ranks.heartbeats import RankBeat, rank_of
 from diag.store.case import Case
 
 UNKNOWN_LINE = 0
@@ -52,21 +52,15 @@ def load_stacks(case: Case, beats: Sequence[RankBeat] = ()) -> Sequence[RankThre
 
 
 def with_ranks(threads: Sequence[RankThread], beats: Sequence[RankBeat]) -> Sequence[RankThread]:
-    """A pid is unique on its host alone: where hosts are not told, a pid of two ranks gives none."""
-    ranks: defaultdict[int, set[tuple[int, str | None]]] = defaultdict(set)
+    of_pid: defaultdict[int | None, list[RankBeat]] = defaultdict(list)
     for beat in beats:
-        if beat.pid is not None:
-            ranks[beat.pid].add((beat.rank, beat.host))
-    return [_with_rank(thread, ranks) if thread.rank is None else thread for thread in threads]
-
-
-def _with_rank(thread: RankThread, ranks: Mapping[int, set[tuple[int, str | None]]]) -> RankThread:
-    known = {
-        rank
-        for rank, host in ranks.get(thread.pid or 0, ())
-        if host is None or thread.host is None or host == thread.host
-    }
-    return replace(thread, rank=known.pop()) if len(known) == 1 else thread
+        of_pid[beat.pid].append(beat)
+    return [
+        replace(thread, rank=rank_of(thread.pid, thread.host, of_pid.get(thread.pid, ())))
+        if thread.rank is None
+        else thread
+        for thread in threads
+    ]
 
 
 def by_process(threads: Iterable[RankThread]) -> Mapping[tuple[int, int | None, int | None], Sequence[RankThread]]:
@@ -84,6 +78,12 @@ def main_threads(threads: Iterable[RankThread]) -> Sequence[RankThread]:
         newest = [thread for thread in of_process if thread.dump == last]
         found.append(next((t for t in newest if t.is_main), next((t for t in newest if t.is_current), newest[-1])))
     return found
+
+
+def last_main_threads(threads: Iterable[RankThread]) -> Sequence[RankThread]:
+    """Of each rank, or process without one, the main thread; of two files about one rank the later one counts."""
+    last = {thread.process if thread.rank is None else thread.rank: thread for thread in main_threads(threads)}
+    return list(last.values())
 
 
 def stood(thread: RankThread, threads: Iterable[RankThread]) -> bool | None:

@@ -15,6 +15,7 @@ from diag.render import phrases
 from diag.render.hang_view import HangView
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.finding import Evidence, Finding
+from diag.rules.hang_places import heartbeat, of_cluster, place, sentence, where
 
 MOST_ROWS = 12
 MOST_BRANCHES = 40
@@ -52,7 +53,7 @@ class Section:
 def page(view: HangView, *, top: int) -> list[Section]:
     """The first one is the answer: its title says it."""
     sections = [
-        Section(words.headline(view), list(words.summary(view))),
+        Section(words.headline(view), [view.lead.claim] if view.lead is not None else []),
         *_lead(view),
         _others(view, top),
         _waiting(view, top),
@@ -71,27 +72,19 @@ def _lead(view: HangView) -> Iterator[Section]:
     if (finding := view.lead) is None:
         yield Section("What to do", [Items(list(_next(view)), is_numbered=True)])
         return
-    figures = [each for each in finding.evidence if not (isinstance(each.value, str) and each.value in finding.claim)]
-    yield Section("How it knows", [Figures(figures)] if figures else [])
+    yield Section("How it knows", [Figures(finding.evidence)] if finding.evidence else [])
     yield Section("What to do", [Items(finding.next, is_numbered=True)] if finding.next else [])
     yield Section("What would refute it", [finding.refute])
 
 
 def _next(view: HangView) -> Iterator[str]:
     """Where no rule has a say: the evidence that would give it one."""
-    if stopped := [thread for each in view.clusters if each.is_stopped for thread in each.threads]:
-        pids = " ".join(str(thread.pid) for thread in stopped[: words.MOST_NAMED] if thread.pid is not None)
-        yield f"Find out who stopped {words.of_thread(stopped[0])}; it goes on with: kill -CONT {pids}"
-    elif view.stacks.is_telling and (own := view.stacks.elsewhere[0].own):
-        yield f"Read {words.where(own)}: why is this rank there while the others wait?"
     if view.hang is None:
         yield (
             "Collect the dumps of the flight recorder: TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
             "before the job starts; they say which collective of which group does not end."
         )
-    if view.beats and all(beat.ended for beat in view.beats):
-        yield "Read the end of the logs of these ranks, and of their hosts' kernels: dmesg -T | grep -i -e oom -e xid"
-    elif not view.clusters:
+    if not view.clusters:
         yield "On each node: diag hang PID…, or py-spy dump --pid PID > rankN.stack; then diag hang with all files."
     if not view.beats:
         yield "Next time, write a heartbeat file per rank (docs/hang.md): it tells a held GIL from a call that waits."
@@ -154,7 +147,7 @@ def _progress(row: GroupRow, key: str) -> str:
 def _open_questions(view: HangView) -> Section:
     if view.hang is None:
         return Section("Suspects and undecided ranks", [])
-    lines = [*words.undecided(view.hang.undecided), *map(words.suspect, view.hang.suspects)]
+    lines = [*map(words.undecided, view.hang.undecided), *map(words.suspect, view.hang.suspects)]
     shown = lines[:MOST_ROWS]
     more = [phrases.more(len(lines), MOST_ROWS)] if len(lines) > MOST_ROWS else []
     notes = list(view.hang.notes)
@@ -166,10 +159,8 @@ def _stacks(view: HangView) -> Section:
     lines = [line for branch in tree(view.clusters) for line in _branch(branch, 0)]
     if len(lines) > MOST_BRANCHES:
         lines = [*lines[:MOST_BRANCHES], (0, f"… and {units.count(len(lines) - MOST_BRANCHES, 'more line')}.")]
-    empty = [
-        f"{words.sentence(words.of_cluster(each))}: no frame of Python." for each in view.clusters if not each.frames
-    ]
-    said = [f"{words.sentence(words.of_cluster(each))} {words.place(each)}." for each in view.clusters if each.frames]
+    empty = [f"{sentence(of_cluster(each))}: no frame of Python." for each in view.clusters if not each.frames]
+    said = [f"{sentence(of_cluster(each))} {place(each)}." for each in view.clusters if each.frames]
     said = said[:MOST_ROWS]
     blocks: list[Block] = [Items(said), Outline(lines)] if lines else []
     return Section("Where the main threads stand", [*blocks, *empty])
@@ -188,7 +179,7 @@ def _in_short_frames(frames: Sequence[Frame]) -> list[str]:
     >>> _in_short_frames([Frame(name, "", 0) for name in "abcdefgh"])
     ['a', 'b', 'c', '… 2 more', 'f', 'g', 'h']
     """
-    shown = [words.where(frame) for frame in frames]
+    shown = [where(frame) for frame in frames]
     hidden = len(shown) - 2 * MOST_FRAMES
     return shown if hidden <= 0 else [*shown[:MOST_FRAMES], f"… {hidden} more", *shown[-MOST_FRAMES:]]
 
@@ -196,9 +187,7 @@ def _in_short_frames(frames: Sequence[Frame]) -> list[str]:
 def _heartbeats(view: HangView, top: int) -> Section:
     if not view.beats:
         return Section("Heartbeats", [])
-    told = [] if view.lead else [words.headline(view) + ".", *words.summary(view)]
-    every = [f"{words.sentence(words.heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
-    lines = [line for line in every if line not in told]
+    lines = [f"{sentence(heartbeat(beat))}." for beat in view.silent[: max(top, MOST_ROWS)]]
     running = [beat for beat in view.beats if beat.condition == "runs Python"]
     steps: dict[int | None, list[int]] = {}
     for beat in running:
@@ -206,7 +195,7 @@ def _heartbeats(view: HangView, top: int) -> Section:
     for step, who in sorted(steps.items(), key=lambda item: (item[0] is None, item[0] or 0)):
         at = "have told no step" if step is None else f"at step {step}"
         lines.append(f"Run Python, {at}: {numbers_only(who)}.")
-    return Section("Heartbeats", [Items(lines[: max(top, MOST_ROWS) + MOST_ROWS])] if lines else [])
+    return Section("Heartbeats", [Items(lines[: max(top, MOST_ROWS) + MOST_ROWS])])
 
 
 def _checks(view: HangView) -> Iterator[str]:

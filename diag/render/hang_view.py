@@ -20,7 +20,10 @@ SUBJECTS = ("hang.", "job.", "nccl.")
 
 @dataclass(frozen=True)
 class HangView:
-    """`hang` is None where no rank left a dump; `notes`: what could not be learnt from a live job."""
+    """`hang` is None where no rank left a dump and nothing else tells of a fault.
+
+    `notes`: what could not be learnt from a live job.
+    """
 
     report: Report
     hang: HangAnalysis | None
@@ -40,9 +43,7 @@ class HangView:
     def lead(self) -> Finding | None:
         """The finding that the answer rests on. That dumps are missing is the answer only where nothing else is one."""
         hang = [each for each in self.findings if each.rule.startswith("hang.") and each.severity != "info"]
-        naming = next((each for each in hang if each.rule != "hang.absent"), None)
-        is_told_otherwise = self.stacks.is_telling or self.stacks.holders or self.silent
-        return naming or (None if is_told_otherwise else next(iter(hang), None))
+        return min(hang, key=lambda each: each.rule == "hang.absent", default=None)
 
     @property
     def silent(self) -> Sequence[RankBeat]:
@@ -55,7 +56,7 @@ class HangView:
 
 
 def hang_view(job: Job, report: Report, notes: Sequence[str] = ()) -> HangView:
-    hang = job.hang if job.dumps.by_rank else None
+    hang = job.hang if job.dumps.by_rank or job.hang.faults else None
     return HangView(
         report=report,
         hang=hang,

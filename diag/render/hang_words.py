@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diag.model import units
-from diag.model.live import Frame
 from diag.model.rank_lists import numbers_only, ranks
 from diag.ranks.hang import HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
-from diag.ranks.heartbeats import RankBeat
-from diag.ranks.stack_clusters import StackCluster
-from diag.ranks.thread_stacks import RankThread
 from diag.render.hang_view import HangView
-from diag.render.live_stacks import LIBRARY
+from diag.rules.hang_places import sentence
 
-LONGEST_FILE = 40
 MOST_NAMED = 4
 MOST_BEHIND = 2
 """Of different counts in a group, so many are told besides the highest."""
@@ -24,127 +18,11 @@ def headline(view: HangView) -> str:
     """Who is at fault, in one line."""
     if view.lead is not None:
         return view.lead.title
-    if view.stacks.is_telling:
-        first = view.stacks.elsewhere[0]
-        stands = "stands" if len(first.threads) == 1 else "stand"
-        gil = " and holds the GIL" if any(holder in first.threads for holder in view.stacks.holders) else ""
-        return f"{sentence(of_cluster(first))} {stands} {place(first)}{gil}; {_the_others(view)}"
-    if stopped := next((each for each in view.clusters if each.is_stopped), None):
-        return f"{sentence(of_cluster(stopped))} {'is' if len(stopped.threads) == 1 else 'are'} {place(stopped)}"
-    if holder := next(iter(view.stacks.holders), None):
-        return f"{sentence(of_thread(holder))} holds the GIL in {function(holder.frames[:1])}"
-    if view.silent:
-        return sentence(heartbeat(view.silent[0]))
     if view.hang is not None and (view.hang.suspects or view.hang.undecided):
         return "Cannot tell yet who is at fault: see the suspects, and which dumps would decide"
     if view.hang is not None and not view.hang.is_still:
         return "No call of any recorder is outstanding"
     return "Cannot tell who is at fault"
-
-
-def summary(view: HangView) -> Iterator[str]:
-    """How it knows, where no rule has said it."""
-    if view.lead is not None:
-        yield view.lead.claim
-        return
-    if view.stacks.is_telling:
-        waiting = [rank for cluster in view.stacks.waiting for rank in cluster.ranks]
-        n = sum(len(cluster.threads) for cluster in view.stacks.waiting)
-        who = sentence(ranks(waiting)) if len(waiting) == n else f"{n} processes"
-        yield (
-            f"{who} stand{'s' if n == 1 else ''} in a collective or wait{'s' if n == 1 else ''} for the device "
-            f"({place(view.stacks.waiting[0])}), which cannot end before the others call it. This comes from stacks "
-            "alone: a dump of the flight recorder would say which collective."
-        )
-    for cluster in view.stacks.elsewhere if view.stacks.is_telling else ():
-        if cluster.moved:
-            yield f"{sentence(of_cluster(cluster))} moved between the dumps: late, rather than stuck."
-    for holder in view.stacks.holders:
-        yield gil(holder)
-    said = headline(view)
-    yield from (line for each in view.silent[:MOST_NAMED] if (line := f"{sentence(heartbeat(each))}.") != f"{said}.")
-
-
-def sentence(clause: str) -> str:
-    return clause[:1].upper() + clause[1:]
-
-
-def _the_others(view: HangView) -> str:
-    waiting = sum(len(cluster.threads) for cluster in view.stacks.waiting)
-    more = len(view.stacks.elsewhere) - 1
-    also = f", {units.count(more, 'more place')} see below" if more else ""
-    return f"{units.count(waiting, 'rank')} wait{'s' if waiting == 1 else ''} for the others{also}"
-
-
-def gil(holder: RankThread) -> str:
-    held = f"{sentence(of_thread(holder))} held the GIL in {function(holder.frames[:1])} in every dump"
-    if holder.is_running:
-        return f"{held} and was running: a long call, or a loop in one line."
-    return f"{held} while it slept: a C call does not release it, so that no other thread of this rank runs Python."
-
-
-def of_thread(thread: RankThread) -> str:
-    return f"rank {thread.rank}" if thread.rank is not None else f"process {thread.pid}"
-
-
-def of_cluster(cluster: StackCluster) -> str:
-    """The ranks of a cluster, or its processes where no rank is known."""
-    if cluster.ranks:
-        return ranks(cluster.ranks)
-    pids = [thread.pid for thread in cluster.threads if thread.pid is not None]
-    if not pids:
-        return units.count(len(cluster.threads), "process")
-    return f"{'process' if len(pids) == 1 else 'processes'} {numbers_only(pids)}"
-
-
-def place(cluster: StackCluster) -> str:
-    """'in sleep ← load_batch (train.py:14)': the leaf, and the line of own code that it was called from."""
-    if not cluster.frames:
-        return "with no frame of Python"
-    stopped = "stopped by a signal (state T), " if cluster.is_stopped else ""
-    leaf, own = cluster.frames[0], cluster.own
-    if own is None or own == leaf:
-        return f"{stopped}in {where(leaf)}"
-    return f"{stopped}in {leaf.function} ← {where(own)}"
-
-
-def function(frames: Sequence[Frame]) -> str:
-    return where(frames[0]) if frames else "a frame that is not told"
-
-
-def where(frame: Frame) -> str:
-    inside = LIBRARY.sub("", frame.file)
-    short = inside if len(inside) <= LONGEST_FILE else f"…{inside[-LONGEST_FILE:]}"
-    line = f":{frame.line}" if frame.line else ""
-    return f"{frame.function} ({short}{line})" if short else frame.function
-
-
-def heartbeat(beat: RankBeat) -> str:
-    """A clause about one rank, without its stop."""
-    stale = units.time(max(0, beat.written_ns - beat.time_ns))
-    at = ", ".join(
-        filter(
-            None, (f"step {beat.step}" if beat.step is not None else "", f"phase {beat.phase!r}" if beat.phase else "")
-        )
-    )
-    last = f" (last told: {at})" if at else ""
-    match beat.condition:
-        case "finished":
-            return f"rank {beat.rank} finished{last}"
-        case "ended":
-            return f"rank {beat.rank} ended: {beat.ended}{last}"
-        case "not written":
-            return (
-                f"rank {beat.rank} wrote its heartbeat {units.time(beat.behind_ns)} before the newest of another rank: "
-                f"its host is gone, or its file is an older copy{last}"
-            )
-        case "stopped":
-            return f"rank {beat.rank} is stopped by a signal or a debugger (state {beat.state}){last}"
-        case "no Python":
-            return f"rank {beat.rank} has run no Python for {stale} while its process lives: {beat.held}{last}"
-        case "runs Python":
-            silent = "" if beat.silent_ns is None else f", silent for {units.time(max(0, beat.silent_ns))}"
-            return f"rank {beat.rank} runs Python{last}{silent}"
 
 
 # ---- what the recorders say ----------------------------------------------------------------------------------------
@@ -201,14 +79,9 @@ def suspect(each: Suspect) -> str:
     return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
-def undecided(every: Sequence[Undecided]) -> Iterator[str]:
-    """Those that are so for one reason together."""
-    alike: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-    for each in every:
-        alike.setdefault((each.because, each.deciders), []).append(each.rank)
-    for (because, deciders), who in alike.items():
-        would = f"; the dump of {_any_of(deciders)} would decide" if deciders else ""
-        yield f"{sentence(ranks(who))}: undecided, {because}{would}."
+def undecided(each: Undecided) -> str:
+    would = f"; the dump of {_any_of(each.deciders)} would decide" if each.deciders else ""
+    return f"Rank {each.rank}: undecided, {each.because}{would}."
 
 
 def _any_of(numbers: Sequence[int]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from diag.model import units
 from diag.model.live import StackDump, ThreadStack
+from diag.model.live_stacks import short_file
 from diag.render import phrases
 from diag.render.live_marks import Line, Look, Section, fitted, name, span
 from diag.render.live_view import LiveView
@@ -14,8 +14,6 @@ from diag.render.live_view import LiveView
 INDENT = "  "
 LONGEST_NAME = 60
 LONGEST_SENTENCE = 1_000
-LIBRARY = re.compile(r"^.*(?:/(?:site|dist)-packages/|/lib(?:64)?/python3[^/]*/)")
-"""Where packages and Python's own library lie: which file of them it is, what is below tells."""
 
 
 def stacks(view: LiveView, look: Look, most_frames: int | None = None) -> Section:
@@ -50,7 +48,7 @@ def _dumps(dumps: Sequence[StackDump], view: LiveView, most_frames: int | None) 
 def _frames(thread: ThreadStack, most: int | None) -> Iterator[Line]:
     for frame in thread.frames[:most]:
         function = name(frame.function, LONGEST_NAME)
-        yield [span(f"{INDENT * 2}{function}  "), span(f"{_file(frame.file)}:{frame.line}", "dim")]
+        yield [span(f"{INDENT * 2}{function}  "), span(f"{short_file(frame.file, LONGEST_NAME)}:{frame.line}", "dim")]
     if most is not None and (hidden := len(thread.frames) - most) > 0:
         yield [span(f"{INDENT * 2}… {units.count(hidden, 'more frame')}", "dim")]
 
@@ -72,13 +70,3 @@ def _threads(threads: Sequence[ThreadStack]) -> str:
     who += f" and {more} more" if more else ""
     what = ("running" if thread.is_running else "waiting", "holds the GIL" if thread.holds_gil else "")
     return f"{who}: {', '.join(filter(None, what))}"
-
-
-def _file(path: str) -> str:
-    """From where packages or Python's own library are on, or its end.
-
-    >>> _file("/env/lib/python3.12/site-packages/torch/optim/adam.py"), _file("/usr/lib/python3.12/threading.py")
-    ('torch/optim/adam.py', 'threading.py')
-    """
-    inside = LIBRARY.sub("", path)
-    return inside if len(inside) <= LONGEST_NAME else f"…{inside[-LONGEST_NAME:]}"

@@ -1,4 +1,4 @@
-"""What 1,024 flight-recorder dumps of 2,000 entries take: time to import them, and the memory of all processes.
+"""What 1,024 flight-recorder dumps of 2,000 entries take, imported and judged: time, and the memory of all processes.
 
 Run with: make bench, or pytest -s tests/bench/bench_dumps.py
 """
@@ -17,11 +17,15 @@ from tests.builders.recorder_dumps import Job
 N_RANKS, N_ENTRIES = 1024, 2000
 
 IMPORT = """
-import sys
+import sys, time
 from pathlib import Path
 from diag.ingest.importer import ImportOptions, open_inputs
+from diag.ranks.job import Job
 with open_inputs([Path(sys.argv[1])], ImportOptions(use_cache=False)) as case:
-    print(case.value("SELECT COUNT(*) FROM recorder_entry"), case.path.stat().st_size)
+    imported_s = time.perf_counter()
+    hang = Job(case).hang
+    judged_ms = round(1e3 * (time.perf_counter() - imported_s))
+    print(case.value("SELECT COUNT(*) FROM recorder_entry"), case.path.stat().st_size, judged_ms, len(hang.suspects))
 """
 
 
@@ -30,10 +34,12 @@ def test_a_thousand_dumps(with_frames: bool, tmp_path: Path) -> None:
     paths = Job(N_RANKS, N_ENTRIES, with_frames=with_frames, absent={77}).write(tmp_path / "dumps")
     n_bytes = sum(path.stat().st_size for path in paths)
     cost = measure.run([sys.executable, "-c", IMPORT, tmp_path / "dumps"], os.environ)
-    n_entries, case_bytes = map(int, cost.output.split())
+    n_entries, case_bytes, judged_ms, n_suspects = map(int, cost.output.split())
     assert n_entries == N_RANKS * N_ENTRIES - 1
+    assert n_suspects == 0
     print(
-        f"\n{n_entries:,} entries of {N_RANKS:,} dumps ({n_bytes / 1e6:.0f} MB) in {cost.wall_s:.1f} s "
+        f"\njudged in {judged_ms / 1e3:.1f} s; with the import of them "
+        f"{n_entries:,} entries of {N_RANKS:,} dumps ({n_bytes / 1e6:.0f} MB) in {cost.wall_s:.1f} s "
         f"({1e6 * cost.wall_s / n_entries:.1f} µs each), {cost.peak_bytes / 1e6:.0f} MB, as a case "
         f"{case_bytes / 1e6:.0f} MB",
         end="",

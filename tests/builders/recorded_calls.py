@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from diag.ranks.dumps import Entries, Membership, RankDump
+from diag.ranks.dumps import Dumps, Entries, Membership, RankDump, together
 from diag.ranks.hang import GroupLabel
 from diag.ranks.signatures import Signature, Signatures
 
-_ALL: dict[tuple[str, str, str], Signature] = {}
-SIGNATURES = Signatures({})
-"""Of all made-up dumps together."""
+_KNOWN: dict[tuple[str, str, str], Signature] = {}
+"""Numbered as they are made up, so that those of several dumps fit together."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +43,22 @@ class Group:
 
 def signature_id(op: str, sizes: Sequence[int], dtype: str) -> int:
     key = (op, json.dumps([list(sizes)]), json.dumps([dtype]))
-    if key not in _ALL:
-        number = len(_ALL) + 1
-        _ALL[key] = Signature(number, f"nccl:{op}", key[1], key[2], key[1], key[2])
-        _known()
-    return _ALL[key].id
+    if key not in _KNOWN:
+        _KNOWN[key] = Signature(len(_KNOWN) + 1, f"nccl:{op}", key[1], key[2], key[1], key[2])
+    return _KNOWN[key].id
 
 
-def _known() -> None:
-    SIGNATURES.__dict__.clear()
-    SIGNATURES.__dict__["by_id"] = {each.id: each for each in _ALL.values()}
+def job_of(dumps: Sequence[RankDump]) -> Dumps:
+    """All dumps of a job, which share their signatures."""
+    signatures = Signatures({each.id: each for each in _KNOWN.values()})
+    return together([replace(dump, signatures=signatures) for dump in dumps])
 
 
 def rank_dump(
     rank: int, groups: Sequence[Group], calls: Sequence[Recorded], *, source: int | None = None, world_size: int = 0
 ) -> RankDump:
+    """To be put together with others by `job_of`."""
+
     def column(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.array(values, dtype=np.int64)
 
@@ -86,4 +86,4 @@ def rank_dump(
         )
         for number, group in enumerate(groups)
     ]
-    return RankDump(rank, rank if source is None else source, world_size or None, memberships, entries, SIGNATURES)
+    return RankDump(rank, rank if source is None else source, world_size or None, memberships, entries, Signatures({}))

@@ -43,6 +43,7 @@ def test_a_file_becomes_a_row(tmp_path: Path) -> None:
         ({}, "runs Python"),
         ({"written_ns": 200 * S}, "no Python"),
         ({"written_ns": 200 * S, "state": "T"}, "stopped"),
+        ({"state": "t"}, "runs Python"),
         ({"written_ns": 200 * S, "ended": "KeyError: 'x'"}, "ended"),
         ({"written_ns": 200 * S, "ended": "finished"}, "finished"),
     ],

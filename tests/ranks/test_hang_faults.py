@@ -1,7 +1,7 @@
 """Hang faults of the probes by what they really leave behind: right by all evidence, by dumps alone never wrong.
 
-Rank 0 of `wrong-shape-aborts` writes the two sizes to its log, and aborts. Nothing tells whose is wrong: there it is
-enough that nobody is accused.
+Rank 0 of `wrong-shape-aborts` writes the two sizes to its log, and aborts. Nothing tells whose is wrong: there the log
+gives the cause, and nobody is accused.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ def test_all_evidence_together_tells_ranks_and_cause(fault: HangFault, hang_evid
     told = analysis_of(evidence, "dumps", "stacks", "heartbeats")
     if fault.name == NOBODY_TOLD:
         assert told.faults == ()
+        with_logs = analysis_of(evidence, "dumps", "heartbeats", "logs")
+        assert [(found.cause, found.ranks) for found in with_logs.faults] == [(Cause.TENSORS, ())]
         return
     (found,) = told.faults
     assert accused(found) == {*fault.faulty, *fault.alike}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from diag.ranks.blame import Blame, blame
-from diag.ranks.dumps import together
+from tests.builders.recorded_calls import job_of
 from tests.builders.simulated_job import Planned, Simulation, changed, random_groups, random_program
 
 JOBS = 120
@@ -111,7 +111,7 @@ def outcome(seed: int, inject: Inject) -> str:
     if chance.random() < 0.5:
         present = {each for each in present if chance.random() < 0.6} or present
     only_active = chance.random() < 0.5
-    found = blame(together([simulation.dump(each, only_active=only_active) for each in sorted(present)]))
+    found = blame(job_of([simulation.dump(each, only_active=only_active) for each in sorted(present)]))
     assert found.named <= injected.guilty | _without_majority(found), seed
     if injected.guilty <= found.named:
         return "named"
@@ -149,12 +149,38 @@ def test_a_healthy_rank_is_never_named(fault: str) -> None:
         assert seen["named"] >= 10, seen
 
 
+def test_two_faults_at_once_name_no_healthy_rank() -> None:
+    named = 0
+    for seed in range(JOBS):
+        chance = random.Random(seed)
+        groups = random_groups(chance, 8)
+        plans = random_program(chance, groups, 30)
+        kinds, ranks = (
+            chance.sample([host_stops, device_stops, swaps, skips, changes("shape")], 2),
+            chance.sample(range(8), 2),
+        )
+        injected = [
+            kind(chance, plans, rank, chance.randrange(len(plans[rank])))
+            for kind, rank in zip(kinds, ranks, strict=True)
+            if plans[rank]
+        ]
+        found = [each for each in injected if each is not None]
+        stops_before = {rank: at for each in found for rank, at in each.stops_before.items()}
+        device_stops_at = {rank: at for each in found for rank, at in each.device_stops.items()}
+        simulation = Simulation(groups, plans, stops_before, device_stops_at).run()
+        if len(found) == 2 and simulation.hangs:
+            judged = blame(job_of([simulation.dump(rank, only_active=False) for rank in range(8)]))
+            assert judged.named <= found[0].guilty | found[1].guilty | _without_majority(judged), seed
+            named += bool(judged.named)
+    assert named >= JOBS // 10
+
+
 def test_a_job_without_a_fault_names_nobody() -> None:
     for seed in range(JOBS):
         chance = random.Random(seed)
         groups = random_groups(chance, 6)
         simulation = Simulation(groups, random_program(chance, groups, 30)).run()
         assert not simulation.hangs
-        found = blame(together([simulation.dump(rank, only_active=False) for rank in range(6)]))
+        found = blame(job_of([simulation.dump(rank, only_active=False) for rank in range(6)]))
         assert not found.named
         assert not found.unfinished

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from diag.ranks.analysis import analyse
-from diag.ranks.dumps import RankDump, together
+from diag.ranks.dumps import RankDump
 from diag.ranks.hang import Cause, HangAnalysis, Where
 from diag.ranks.signatures import Signature
-from tests.builders.recorded_calls import Group, Recorded, rank_dump
+from tests.builders.recorded_calls import Group, Recorded, job_of, rank_dump
 
 WORLD = (0, 1, 2)
 
@@ -32,7 +32,7 @@ def dump(
 
 
 def hang(*dumps: RankDump, where: Sequence[Where] = ()) -> HangAnalysis:
-    return analyse(together(dumps), where)
+    return analyse(job_of(dumps), where)
 
 
 def waits(rank: int) -> RankDump:

@@ -101,34 +101,21 @@ def test_suspects_and_undecided_ranks_say_what_would_decide(tmp_path: Path) -> N
     assert "Rank 3 left no dump, and ranks 0–2 may wait for it in _all_gather_base 7" in text
 
 
-def test_stacks_that_name_a_rank_come_before_dumps_that_are_missing(tmp_path: Path) -> None:
+def test_who_is_named_comes_before_dumps_that_are_missing(tmp_path: Path) -> None:
     absent = replace(FINDING, rule="hang.absent", title="No dump of rank 1, which others may wait for")
-    threads = [thread(0, [ALL_REDUCE, STEP]), thread(1, [LOAD, STEP])]
+    stands = replace(FINDING, rule="hang.stacks", title="Rank 1 stands in load_batch; 2 ranks wait for the others")
     assert render_hang_text(view(tmp_path, findings=[absent])).startswith(absent.title)
-    told = render_hang_text(view(tmp_path, findings=[absent], threads=threads))
-    assert told.startswith("Rank 1 stands in load_batch")
+    told = render_hang_text(view(tmp_path, findings=[absent, stands]))
+    assert told.startswith(stands.title)
     assert absent.title in " ".join(told.split())
 
 
-def test_stacks_alone_name_the_rank_that_does_not_come(tmp_path: Path) -> None:
+def test_where_ranks_stand_and_what_their_heartbeats_say_is_shown(tmp_path: Path) -> None:
     threads = [thread(rank, [ALL_REDUCE, STEP]) for rank in (0, 2)] + [thread(1, [LOAD, STEP])]
-    text = render_hang_text(view(tmp_path, threads=threads))
-    assert text.startswith("Rank 1 stands in load_batch (/home/me/data.py:14); 2 ranks wait for the others\n")
-    assert "Ranks 0, 2 in all_reduce ← train_step (/home/me/train.py:30)." in text
-
-
-def test_who_holds_the_gil_is_named(tmp_path: Path) -> None:
-    threads = [thread(1, [LOAD], dump=dump, holds_gil=True) for dump in range(3)]
-    text = render_hang_text(view(tmp_path, threads=threads))
-    assert text.startswith("Rank 1 holds the GIL in load_batch")
-    assert "while it slept: a C call does not release it" in " ".join(text.split())
-
-
-def test_heartbeats_alone_name_the_rank_that_ended(tmp_path: Path) -> None:
     beat = RankBeat(1, 5, 8, 0, 0, "a", 9, 1, 1, None, None, 17, "forward", "KeyError: 'x'")
-    assert render_hang_text(view(tmp_path, beats=[beat])).startswith(
-        "Rank 5 ended: KeyError: 'x' (last told: step 17, phase 'forward')"
-    )
+    text = render_hang_text(view(tmp_path, threads=threads, beats=[beat]))
+    assert "Ranks 0, 2 in all_reduce ← train_step (/home/me/train.py:30)." in text
+    assert "Rank 5 ended: KeyError: 'x' (last told: step 17, phase 'forward')" in text
 
 
 def test_what_the_first_line_says_is_said_once(tmp_path: Path) -> None:

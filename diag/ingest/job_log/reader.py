@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from diag.ingest.input_file import InputFile
-from diag.ingest.job_log import cluster, launcher, nccl, ras_text, watchdog
+from diag.ingest.job_log import cluster, gloo, launcher, nccl, ras_text, watchdog
 from diag.ingest.job_log.communicators import with_communicators, with_ranks, world_of
 from diag.ingest.job_log.event import Event
 from diag.ingest.job_log.lines import Line, Marks, marked_lines
@@ -68,6 +68,7 @@ class _Families:
             (watchdog.MARKS, watchdog.read),
             (cluster.SLURM, cluster.read_slurm),
             (cluster.KERNEL, cluster.read_kernel),
+            (gloo.MARKS, gloo.read),
             (launcher.MARKS, launcher.Launcher().read),
             (ras_text.MARKS, self._ras.read),
             (launcher.TRACEBACK, launcher.Tracebacks().read),

@@ -12,7 +12,7 @@ _SURE = (
     b" NCCL INFO ", b" NCCL WARN ", b"ProcessGroupNCCL.cpp:", b"slurmstepd: error: ", b"srun: error: ",
     b"Root Cause (first observed failure)", b"torch/distributed/elastic/", b"NVRM: Xid (PCI:",
     b"]: Traceback (most recent call last)", b"Watchdog caught collective operation timeout",
-    b"Communicator ranks have different", b"Group     Comms     Nodes     Ranks",
+    b"Communicator ranks have different", b"op.preamble.length <= op.nbytes. ", b"Group     Comms     Nodes     Ranks",
 )  # fmt: skip
 """Phrases that only these programs print; that a line has the form of theirs is looked at then."""
 
