@@ -36,21 +36,6 @@ def written_to(folder: Path, text: str, name: str = "out.txt") -> Path:
     return path
 
 
-def test_the_log_between_the_rows_is_read_as_of_any_job(tmp_path: Path) -> None:
-    begun = "node-7.cluster:4000:4001 [0] NCCL INFO NCCL version 2.27.7+cuda13.0\n"
-    path = written_to(tmp_path, begun + replace(RUN, log_host="node-7.cluster").text)
-    assert len(rows_of(path)) == 2 * len(SIZES)
-    with open_inputs([path], ImportOptions(use_cache=False)) as case:
-        said = [tuple(row) for row in case.rows("SELECT host, kind FROM log_event ORDER BY line")]
-        assert said == [("node-7.cluster", "nccl.version"), ("node-7.cluster", "nccl.choice")]
-        assert case.sources[0].has("log_event")
-
-
-def test_without_a_log_nothing_is_said_of_one(tmp_path: Path) -> None:
-    with open_inputs([RUN.write(tmp_path / "out.txt")], ImportOptions(use_cache=False)) as case:
-        assert not case.sources[0].captured("log_event")
-
-
 @pytest.mark.parametrize(
     "run",
     [

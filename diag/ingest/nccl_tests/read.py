@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from diag.errors import InputError
 from diag.ingest.input_file import InputFile
-from diag.ingest.job_log import reader as job_log
-from diag.ingest.job_log.store import add_events, notes_of
 from diag.ingest.nccl_tests.printed import HEADER, STARTING, read_printed
 from diag.ingest.nccl_tests.pytorch import TABLE, TRIAL, read_pytorch
 from diag.ingest.nccl_tests.timed import Found, Timed
@@ -33,25 +31,18 @@ def looks_like_nccl_tests(lines: Sequence[str]) -> bool:
 def read(file: InputFile, case: Case) -> int:
     """Adds a file to the case, inside the caller's transaction, and returns the source's id.
 
-    With NCCL_DEBUG set, NCCL's log stands between the rows: it is read like any job's, for it says why they are slow.
     Raises InputError when it holds no measurement.
     """
     found = _found(file)
     if not found.rows:
         why = f" {found.notes[0]}" if found.notes else " Did the test end before its first size?"
         raise InputError(f"{file.path} holds no measured collective.{why}")
-    with file.data.open("rb") as opened:
-        log = job_log.read_lines(opened)
     source_id = case.add_source(
         kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool=KIND,
         world_size=max(row.n_ranks for row in found.rows), time_resolution_ns=10,
     )  # fmt: skip
     case.insert("comm_measurement", [_row(source_id, timed) for timed in found.rows])
-    captured = {"comm_measurement": len(found.rows)}
-    if log.events:
-        add_events(case, source_id, log.events)
-        captured["log_event"] = len(log.events)
-    case.finish_source(source_id, captured, [*found.notes, *notes_of(log.passed_over)])
+    case.finish_source(source_id, {"comm_measurement": len(found.rows)}, found.notes)
     return source_id
 
 
