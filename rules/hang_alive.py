@@ -222,6 +222,7 @@ def _next(beat: RankBeat) -> str:
                 f"See who stopped it: grep -E 'State|TracerPid' /proc/{pid}/status; it goes on with: kill -CONT {pid}"
             )
         case "not written":
-            return f"Look at its host{f' {beat.host}' if beat.host else ''}: is it reachable, and does process {beat.pid or 'PID'} live?"
+            host, pid = f" {beat.host}" if beat.host else "", beat.pid or "PID"
+            return f"Look at its host{host}: is it reachable, and does process {pid} live?"
         case _:
             return f"Dump its stack twice: py-spy dump --native --pid {beat.pid or 'PID'}"

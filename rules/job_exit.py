@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from diag.model import units
+from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.ends import is_of_others
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.job_logs import lines_of, named, subject_of
+from diag.rules.job_logs import lines_of, subject_of
 from diag.rules.thresholds import Limits
 
 CAUSES = {
@@ -78,12 +79,12 @@ def _finding(job: Job, ends: Sequence[LogEvent]) -> Finding:
     for event in ends:
         by_kind[event.kind].append(event)
     ranks = _ranks(first)
-    who = named(ranks, "rank") if ranks else _where(first)
+    who = rank_list(ranks) if ranks else _where(first)
     others = sorted({rank for event in ends for rank in _ranks(event)} - set(ranks))
     return Finding(
         title=f"{CAUSES[first.kind][0].upper()}{CAUSES[first.kind][1:]}: {who}",
         claim=f"What explains most is {CAUSES[first.kind]} ({who}): {first.text}"
-        + (f" Others that ended, too: {named(others, 'rank')}." if others else "")
+        + (f" Others that ended, too: {rank_list(others)}." if others else "")
         + " The first that was observed is not always the cause.",
         subject=subject_of(job, ranks),
         level="critical",
@@ -126,7 +127,7 @@ def _where(event: LogEvent) -> str:
 
 def _listed(events: Sequence[LogEvent]) -> str:
     ranks = sorted({rank for event in events for rank in _ranks(event)})
-    return named(ranks, "rank") if ranks else f"{units.count(len(events), 'line')}; first: {_where(events[0])}"
+    return rank_list(ranks) if ranks else f"{units.count(len(events), 'line')}; first: {_where(events[0])}"
 
 
 def _next(first: LogEvent) -> str:

@@ -29,8 +29,8 @@ def lines_of(*kinds: str) -> str:
 
 def named(names: Sequence[object], of: str = "") -> str:
     """
-    >>> named(["n1", "n2"]), named(range(12), "rank")
-    ('n1, n2', 'ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more')
+    >>> named(["n1", "n2"]), named("abcdefghij", "host")
+    ('n1, n2', 'hosts a, b, c, d, e, f, g, h and 2 more')
     """
     shown = ", ".join(map(str, names[:MOST_NAMED]))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
+from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.job_logs import lines_of, named, subject_of
+from diag.rules.job_logs import lines_of, subject_of
 from diag.rules.thresholds import Limits
 
 OF_PROGRAM = ("watchdog.", "launcher.", "python.", "slurm.")
@@ -64,19 +65,19 @@ def _finding(job: Job, timeouts: Sequence[LogEvent]) -> Finding:
     last = last_by_rank(job.events)
     not_called = sorted(rank for rank, each in last.items() if each.enqueued < _sequence(first) and rank not in waited)
     op, after_ms = first.fields.get("op"), first.fields.get("ran_ms") or first.fields.get("timeout_ms") or 0
-    late = named(not_called, "rank")
+    late = rank_list(not_called)
     suspects = (
         f" {late} had not called it: the last enqueued there was "
         f"{', '.join(str(last[rank].enqueued) for rank in not_called[:4])}."
         if not_called
         else " Which rank did not come is not in these lines: those that complain are those that waited."
     )
-    who = named(waited, "rank") if waited else "Ranks"
+    who = rank_list(waited) if waited else "Ranks"
     return Finding(
         title=f"{who} waited {units.time(after_ms * 1e6)} in {op} {_sequence(first)}"
         + (f"; {late} had not called it" if not_called else ""),
         claim=f"The first collective that timed out is {op} with sequence number {_sequence(first)}, on "
-        f"{named(waited, 'rank') if waited else 'ranks that are not named'}.{suspects}",
+        f"{rank_list(waited) if waited else 'ranks that are not named'}.{suspects}",
         subject=subject_of(job, not_called or waited),
         level="critical",
         confidence="high" if not_called else "medium",
@@ -100,9 +101,7 @@ def _evidence(
 ) -> Iterator[Evidence]:
     rows = lines_of("watchdog.timeout")
     yield Evidence("sequence number", _sequence(first), "count", "of the first that timed out", rows)
-    yield Evidence(
-        "ranks that waited", len(waited), "count", named(waited, "rank") if waited else "none is named", rows
-    )
+    yield Evidence("ranks that waited", len(waited), "count", rank_list(waited) if waited else "none is named", rows)
     yield Evidence("timeouts", sum(event.times for event in timeouts), "count", "lines of all collectives", rows)
     for rank in not_called[:8]:
         told = f"completed {last[rank].completed}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
+from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
@@ -126,7 +127,7 @@ def _finding(
 def _gone(events: Sequence[LogEvent], ranks: Sequence[int]) -> Iterator[str]:
     if ranks:
         hosts = sorted({event.host for event in events if event.host})
-        yield f"{named(ranks, 'rank')} {'do' if len(ranks) > 1 else 'does'} not answer" + (
+        yield f"{rank_list(ranks)} {'do' if len(ranks) > 1 else 'does'} not answer" + (
             f" ({named(hosts, 'host')})" if hosts else ""
         )
     elif events:
@@ -137,7 +138,7 @@ def _gone(events: Sequence[LogEvent], ranks: Sequence[int]) -> Iterator[str]:
 def _errors(events: Sequence[LogEvent]) -> Iterator[str]:
     for event in events[:2]:
         members = _members(event)
-        yield f"{named(members, 'rank') if members else 'ranks'} reported {_error(event)}"
+        yield f"{rank_list(members) if members else 'ranks'} reported {_error(event)}"
 
 
 def _error(event: LogEvent) -> str:
@@ -153,7 +154,7 @@ def _late(of: Behind) -> str:
 
 
 def _who(of: Behind) -> str:
-    return named(of.ranks, "rank") if len(of.ranks) == of.n_ranks else units.count(of.n_ranks, "rank")
+    return rank_list(of.ranks) if len(of.ranks) == of.n_ranks else units.count(of.n_ranks, "rank")
 
 
 def _place(event: LogEvent) -> str:

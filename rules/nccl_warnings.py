@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from diag.model import units
+from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
@@ -108,4 +109,4 @@ def _who(event: LogEvent) -> str:
 def _by_whom(events: Sequence[LogEvent]) -> str:
     ranks = sorted({event.rank for event in events if event.rank is not None})
     hosts = sorted({event.host for event in events if event.host})
-    return f"lines of {named(ranks, 'rank') if ranks else 'ranks that are not named'}, {named(hosts, 'host')}"
+    return f"lines of {rank_list(ranks) if ranks else 'ranks that are not named'}, {named(hosts, 'host')}"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LINKED = ("kernels", "probes", "rules", "tui")
 """Folders of the root that are imported through a link in diag/."""
 
-OUTERMOST = {"compare", "render", "export", "doctor", "tui", "cli"}
+OUTERMOST = {"compare", "render", "export", "doctor", "cluster", "tui", "cli"}
 """What compares, shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
@@ -26,17 +26,19 @@ MAY_NOT_IMPORT = {
     "ranks": OUTERMOST | {"launches", "ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
-    "compare": {"ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "export": {"compare", "ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "doctor": {"compare", "rules", "render", "export", "tui", "cli", "probes", "kernels"},
-    "render": {"ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
-    "tui": {"cli", "probes", "kernels"},
+    "compare": {"cluster", "ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
+    "export": {"cluster", "compare", "ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
+    "doctor": {"cluster", "compare", "rules", "render", "export", "tui", "cli", "probes", "kernels"},
+    "render": {"cluster", "ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
+    "cluster": (OUTERMOST - {"cluster"}) | {"collect", "probes", "kernels"},
+    "tui": {"cluster", "cli", "probes", "kernels"},
     "collect": OUTERMOST | {"rules"},
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → compare → rules; export → rules → launches, ranks → timeline, model → store; doctor → collect →
-ingest → store; collectors and probes know no rules, and what the doctor found may be rendered."""
+"""cli, tui, render → compare → rules; cli → cluster → rules, ingest; export → rules → launches, ranks → timeline,
+model → store; doctor → collect → ingest → store; collectors and probes know no rules, and what the doctor found may be
+rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

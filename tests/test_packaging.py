@@ -20,7 +20,7 @@ import diag
 ROOT = Path(__file__).parents[1]
 SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".md", ".tcss", ".typed", ".css", ".js"}
 STARTUP_LIMIT_S = 0.4
-OPTIONAL_MODULES = ("torch", "triton", "pynvml", "ncu_report")
+OPTIONAL_MODULES = ("torch", "triton", "pynvml", "ncu_report", "distributed", "dask")
 
 needs_cli = pytest.mark.skipif(
     not (ROOT / "diag/cli/app.py").exists(), reason="there is no command line yet (diag.cli.app)"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.model.collective import Primitive
+from diag.model.rank_lists import ranks as rank_list
 from diag.timeline.intervals import Intervals, Times
 
 OPS: tuple[str, ...] = (*Primitive, "barrier")
@@ -43,10 +44,7 @@ class Group:
     def label(self) -> str:
         if not self.ranks:
             return self.name if self.size is None else f"{self.name} ({self.size} ranks)"
-        first, last = self.ranks[0], self.ranks[-1]
-        is_range = self.ranks == tuple(range(first, last + 1))
-        shown = f"{first}–{last}" if is_range and len(self.ranks) > 2 else ", ".join(map(str, self.ranks[:8]))
-        return f"{self.name} (ranks {shown}{', …' if not is_range and len(self.ranks) > 8 else ''})"
+        return f"{self.name} ({rank_list(self.ranks)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,6 @@ from diag.model.live import Frame
 from diag.ranks.heartbeats import RankBeat, rank_of
 from diag.store.case import Case
 
-UNKNOWN_LINE = 0
-
 
 @dataclass(frozen=True)
 class RankThread:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import os
 import signal
@@ -12,6 +11,7 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
+from diag.child import end_with_parent
 from diag.collect.heartbeat import Heartbeat
 from diag.probes.faults.hang.fault import HangFault
 from diag.probes.faults.hang.folders import Folders
@@ -20,7 +20,6 @@ from diag.probes.faults.hang.recorder import Recorder
 
 ASKS_FOR_STACKS = signal.SIGUSR1
 HEARTBEAT_EVERY_S = 0.1
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def be_rank(fault: HangFault, rank: int, *, is_sick: bool, folders: Folders) -> NoReturn:
@@ -41,7 +40,7 @@ def _set_surroundings(fault: HangFault, rank: int, is_sick: bool, folders: Folde
     log = os.open(folders.log(rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # where the parent is killed, nobody else would end it
+    end_with_parent()  # where the parent is killed, nobody else would end it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     world_size = fault.told_world_size.get(rank, fault.world_size) if is_sick else fault.world_size
     os.environ |= {
