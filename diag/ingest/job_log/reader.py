@@ -79,8 +79,8 @@ class _Families:
 
     def read(self, line: Line) -> Iterator[Event]:
         readers = self._readers[:1] if nccl.is_of_nccl(line.text) else self._readers
-        for _, read in readers:
-            found = list(read(line))
+        for marks, read in readers:
+            found = list(read(line)) if marks.are_in(line.text) else []
             if found:
                 yield from found
                 return
