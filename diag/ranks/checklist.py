@@ -231,8 +231,12 @@ _CHECKS: Sequence[Callable[[_Evidence], Check]] = (
 
 
 def _world_sizes(job: Job) -> set[int]:
+    """What ranks were started with. A log tells communicators, which may be of parts of the job; and a measurement is
+    another job on the same hosts.
+    """
+    of_job = [source for source in job.sources if not (source.has("log_event") or source.has("comm_measurement"))]
     told: Iterable[int | None] = (
-        *(source.world_size for source in job.sources),
+        *(source.world_size for source in of_job),
         *(beat.world_size for beat in job.heartbeats),
     )
     return {size for size in told if size is not None}

@@ -45,7 +45,7 @@ class Marks:
 
 def marked_lines(stream: BinaryIO, families: Sequence[Marks]) -> Iterator[Line]:
     """Each line with a mark, once. Of a line that is longer than any message only the part around the mark is given."""
-    for first, block in _blocks(stream):
+    for first, block in blocks(stream):
         number, counted, done = first, 0, 0
         for at in sorted(_marked(block, families)):
             if at < done:
@@ -59,7 +59,7 @@ def marked_lines(stream: BinaryIO, families: Sequence[Marks]) -> Iterator[Line]:
             yield Line(number, _COLOUR.sub(b"", line).decode("utf-8", "replace"))
 
 
-def _blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Whole lines, and the number of the first of them."""
     number, rest = 1, b""
     while data := stream.read(BLOCK_BYTES):
