@@ -26,8 +26,8 @@ _OTHERS = (b".. code", b"#include", b"\ndef ", b"\nimport ")
 _BINARY = re.compile(rb"[\x01-\x06\x0e-\x1a]")
 """Zeros alone are none: a log that was cut while it was written, or lay on a disk that broke, has holes of them."""
 
-_QUOTED = re.compile(rb"^(?: {4}|\t| {0,3}(?://|/?\*|#|>|\||[\"'`{<])).*$", re.MULTILINE)
-"""Lines of source code, tables, literal blocks and structured records: what stands in them is quoted."""
+_QUOTED = re.compile(rb"^(?: {4}|\t| {0,3}(?://|/?\*|#|>|\||[\"'`{<])).* NCCL (?:INFO|WARN).*$", re.MULTILINE)
+"""Source code, tables, literal blocks and structured records that quote a line of NCCL. RAS indents its own lines."""
 
 _FENCE = b"```"
 """Around what a page quotes."""
