@@ -195,11 +195,15 @@ def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
 _NAMED_FOR_RANKS = {"flight-recorder", "stack-dump"}
 """Kinds of which the name alone may say whose they are: ranks that have called nothing yet have equal dumps."""
 
+_ONE_FOR_EACH_RANK = {*_NAMED_FOR_RANKS, "heartbeat", "job-log"}
+"""Kinds of which a user names hundreds at once: ranks that ended alike have equal logs, which is no mistake."""
+
 
 def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list[Input]:
     """The inputs without those whose content would count twice.
 
-    Copies that lie in a folder are passed over and noted. Raises UsageError when the user named two that are equal.
+    Copies that lie in a folder are passed over and noted, and so are equal logs of ranks. Raises UsageError when the
+    user named two others that are equal.
     """
     first: dict[tuple[str, ...], Input] = {}
     for item in inputs:
@@ -207,7 +211,7 @@ def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list
         same = first.setdefault((name, *digests[item.path]), item)
         if same is item:
             continue
-        if not (item.in_folder or same.in_folder):
+        if not (item.in_folder or same.in_folder or item.kind in _ONE_FOR_EACH_RANK):
             raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
         note(f"{item.path} has the same content as {same.path}; it is read once.")
     return list(first.values())

@@ -13,6 +13,7 @@ import msgspec
 
 from diag.errors import InputError
 from diag.ingest.input_file import InputFile
+from diag.ingest.job_log.lines import blocks
 from diag.ingest.stack_dump_text import (
     LONGEST_NAME,
     MAIN,
@@ -122,6 +123,24 @@ def _with_rank(told: _Read, path: Path) -> _Read:
     if named is None or named in {thread.pid for thread in told.threads}:
         return told
     return replace(told, rank=named, rank_origin="file name")
+
+
+def threads_in_log(path: Path) -> list[DumpedThread]:
+    """The threads in a text that has other lines, too. A stack may go on in the block after that of its header."""
+    return threads_of(_lines_near_stacks(path))
+
+
+def _lines_near_stacks(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        is_near = False
+        for _, block in blocks(file):
+            has_mark = any(mark in block for mark in _MARKS)
+            if has_mark or is_near:
+                yield from (line[:LONGEST_LINE].decode("utf-8", "backslashreplace") for line in block.splitlines())
+            is_near = has_mark
+
+
+_MARKS = (b"(most recent call first)", b" (idle)", b" (active)", b" (active+gil)")
 
 
 def add_threads(

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from diag.ranks.hang import Cause, Fault, HangAnalysis
 from diag.ranks.job import Job
+from diag.ranks.log_events import LogEvent
 
 Places = Mapping[tuple[str, object], set[int | None]]
 """By host and device, who uses it: ranks, or processes."""
-
-
-@dataclass(frozen=True)
-class LogEvent:
-    host: str | None
-    pid: int | None
-    rank: int | None
-    device: int | None
-    kind: str
-    communicator: str | None
-    fields: Mapping[str, Any]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -33,12 +19,8 @@ class Evidence:
     job: Job
     hang: HangAnalysis | None
 
-    @cached_property
-    def events(self) -> Sequence[LogEvent]:
-        return [LogEvent(**{**dict(row), "fields": json.loads(row["fields"])}) for row in self.job.case.rows(_EVENTS)]
-
     def of_kind(self, *kinds: str) -> list[LogEvent]:
-        return [event for event in self.events if event.kind in kinds]
+        return [event for event in self.job.events if event.kind in kinds]
 
     def faults(self, *causes: Cause) -> list[Fault]:
         return [fault for fault in self.hang.faults if fault.cause in causes] if self.hang else []
@@ -51,8 +33,11 @@ class Evidence:
 
     @property
     def world_sizes(self) -> set[int]:
-        """Those that ranks were told of."""
-        told = (*(each.world_size for each in self.job.sources), *(each.world_size for each in self.job.heartbeats))
+        """Those that ranks were told of. A log tells communicators, which may be of parts of the job; and a measurement
+        is another job on the same hosts.
+        """
+        of_job = [each for each in self.job.sources if not (each.has("log_event") or each.has("comm_measurement"))]
+        told = (*(each.world_size for each in of_job), *(each.world_size for each in self.job.heartbeats))
         return {size for size in told if size is not None}
 
     @property
@@ -77,13 +62,3 @@ class Evidence:
             if event.host is not None and "bus_id" in event.fields:
                 places[event.host, f"bus {event.fields['bus_id']}"].add(event.pid)
         return places
-
-
-_EVENTS = """
-SELECT host, pid, rank, device, kind, communicator, fields, text
-  FROM log_event
- WHERE (kind GLOB 'nccl.*' OR kind GLOB 'slurm.*' OR kind GLOB 'launcher.*')
-   AND kind NOT IN ('nccl.transport', 'nccl.ring', 'nccl.path', 'nccl.calls', 'nccl.choice')
- ORDER BY id
-"""
-"""But for those that come by the hundred thousand."""

@@ -30,3 +30,13 @@ def test_a_copy_in_another_folder_is_read_once(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "rank0.txt").write_text(STACKS)
     assert _ranks(tmp_path) == [0]
+
+
+def test_equal_logs_that_are_named_are_read_once_and_noted(tmp_path: Path) -> None:
+    """As `diag hang logs/*` names them: a rank that ended as another did has left the same text."""
+    for rank in (0, 1):
+        (tmp_path / f"{rank}.log").write_text("n0:1:2 [0] NCCL INFO Using network IB\n")
+    said: list[str] = []
+    with open_inputs(sorted(tmp_path.iterdir()), ImportOptions(use_cache=False, note=said.append)) as case:
+        assert len(case.sources) == 1
+    assert any("has the same content as" in note for note in said)

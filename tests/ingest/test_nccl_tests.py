@@ -13,6 +13,7 @@ from diag.errors import InputError
 from diag.ingest.detect import detect
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.model.collective import Primitive, bus_bytes_per_s
+from tests.builders.job_log import Rank
 from tests.builders.nccl_tests import GPU, SIZES, NcclTests, on_line, written
 
 RUN = NcclTests(on_line(400e9, 20_000))
@@ -166,6 +167,46 @@ def test_a_table_of_payloads(tmp_path: Path) -> None:
     assert rows[1]["time_ns"] == pytest.approx((1 << 30) / 250)
 
 
+# ---- the log of NCCL in it -----------------------------------------------------------------------------------------
+
+
+def log_of(path: Path) -> list[str]:
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        return [row["kind"] for row in case.rows("SELECT DISTINCT kind FROM log_event ORDER BY kind")]
+
+
+def test_the_log_of_nccl_in_the_output_is_read_with_its_rows(tmp_path: Path) -> None:
+    log = "\n".join(line for rank in (0, 1) for line in Rank(rank).lines())
+    run = NcclTests(on_line(200e9, 10e3), n_ranks=2).text
+    path = tmp_path / "run.log"
+    path.write_text(f"{run.splitlines()[0]}\n{log}\n{run}")
+    assert len(rows_of(path)) == 2 * len(SIZES)
+    assert {"nccl.path", "nccl.channels", "nccl.transport"} <= set(log_of(path))
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        assert case.sources[0].captured("log_event")
+
+
+def test_a_test_that_ended_before_its_first_size_still_has_its_log(tmp_path: Path) -> None:
+    log = "\n".join(line for rank in (0, 1) for line in Rank(rank).lines())
+    path = written_to(tmp_path, f"# nThread 1 nGpus 1 minBytes 8 maxBytes 128\n{log}\n")
+    assert "nccl.channels" in log_of(path)
+    assert "before its first size" in notes_of(path)[0]
+
+
+def test_without_a_log_nothing_is_known_of_nccl(tmp_path: Path) -> None:
+    path = NcclTests(on_line(200e9, 10e3), n_ranks=2).write(tmp_path / "run.log")
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        assert not case.sources[0].has("log_event")
+        assert "log_event" not in case.sources[0].capabilities or case.sources[0].capabilities["log_event"] is None
+
+
+def test_a_program_that_speaks_of_its_marks_is_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "printed.py"
+    path.write_text('STARTING = "# Collective test starting:"\nHEADER = ["# nThread 1"]\n')
+    with pytest.raises(InputError, match="of a kind that diag does not know"):
+        detect(path)
+
+
 # ---- real files ----------------------------------------------------------------------------------------------------
 
 REAL = os.environ.get("DIAG_REAL_REPORTS")
@@ -181,6 +222,14 @@ def test_real_output_with_a_log_in_its_rows(name: str, largest_per_s: float) -> 
     last = rows[-1]
     assert bus_bytes_per_s(Primitive.ALL_REDUCE, last["size_bytes"], 2, last["time_ns"]) == pytest.approx(
         largest_per_s, rel=5e-4
+    )
+
+
+@with_real_reports
+@pytest.mark.parametrize("name", ["healthy", "degraded"])
+def test_real_output_gives_its_log_too(name: str) -> None:
+    assert {"nccl.channels", "nccl.path", "nccl.transport"} <= set(
+        log_of(Path(REAL or "") / "nccl" / f"a100x2-{name}.log")
     )
 
 

@@ -227,3 +227,21 @@ def test_reading_takes_time_in_proportion_to_the_lines() -> None:
 def _job(path: Path) -> Iterator[Job]:
     with open_inputs([path], ImportOptions(use_cache=False)) as case:
         yield Job(case)
+
+
+def test_stacks_in_the_log_of_a_job_are_read_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rank3.log"
+    path.write_text(
+        "n0:1:2 [0] NCCL INFO Using network IB\n" + "step\n" * 500_000 + "Fatal Python error: Aborted\n\n"
+        "Current thread 0x00007fcd45a2eb80 (most recent call first):\n"
+        '  File "/home/me/train.py", line 12 in init\n'
+        '  File "/home/me/train.py", line 40 in <module>\n' + "step\n" * 500_000
+    )
+    with open_inputs([path], ImportOptions(use_cache=False)) as case:
+        (source,) = case.sources
+        (row,) = case.rows("SELECT rank, is_main, stack_id FROM thread_stack")
+        depth = case.value("SELECT COUNT(*) FROM stack WHERE id = ?", (row["stack_id"],))
+    assert source.kind == "job-log"
+    assert source.has("log_event")
+    assert source.has("thread_stack")
+    assert (row["rank"], row["is_main"], depth) == (3, 1, 2)

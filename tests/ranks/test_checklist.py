@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ranks.checklist import Answer, checklist
 from diag.ranks.hang import Cause, Fault, HangAnalysis
+from diag.ranks.job import Job
 from tests.builders.hanging import TENSOR_PARALLEL, analysis, call, case_with, host_blocked
+from tests.builders.nccl_tests import NcclTests, on_line
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -98,3 +102,13 @@ def test_connections_are_counted_by_their_kind(tmp_path: Path) -> None:
     vias = ["P2P/CUMEM"] * 3 + ["NET/Socket/0"]
     with case_with(tmp_path, events=[{"kind": "nccl.transport", "fields": {"via": via}} for via in vias]) as job:
         assert "P2P/CUMEM (3), NET/Socket/0 (1)" in checklist(job, None)[5].because
+
+
+def test_a_benchmark_of_two_ranks_is_another_job(tmp_path: Path) -> None:
+    for beat in BEATS:
+        said = {"schema": "diag.heartbeat/1", "time_ns": 1, "written_ns": 1, **beat}
+        (tmp_path / f"rank{beat['rank']}.heartbeat.json").write_text(json.dumps(said))
+    NcclTests(on_line(200e9, 10e3), n_ranks=2).write(tmp_path / "nccl-tests.txt")
+    with open_inputs([tmp_path], ImportOptions(use_cache=False)) as case:
+        check = checklist(Job(case), None)[1]
+    assert check.answer == "yes", check

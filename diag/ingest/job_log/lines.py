@@ -6,11 +6,16 @@ than a millisecond; what Python itself touches are the lines that it finds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import BinaryIO
 
 BLOCK_BYTES = 1 << 20
+
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}m")
+"""Launchers colour the labels that they put before lines."""
 
 LONGEST_LINE = 8 << 10
 """Bytes around a mark that are looked at. NCCL's longest lines, of trees over 32 channels, have one kilobyte."""
@@ -29,10 +34,18 @@ class Marks:
     gates: Sequence[bytes]
     marks: Sequence[bytes]
 
+    @cached_property
+    def _texts(self) -> Sequence[str]:
+        return [mark.decode() for mark in self.marks]
+
+    def are_in(self, text: str) -> bool:
+        """Whether a line has one of the marks, whichever family it was found by."""
+        return any(mark in text for mark in self._texts)
+
 
 def marked_lines(stream: BinaryIO, families: Sequence[Marks]) -> Iterator[Line]:
     """Each line with a mark, once. Of a line that is longer than any message only the part around the mark is given."""
-    for first, block in _blocks(stream):
+    for first, block in blocks(stream):
         number, counted, done = first, 0, 0
         for at in sorted(_marked(block, families)):
             if at < done:
@@ -42,10 +55,11 @@ def marked_lines(stream: BinaryIO, families: Sequence[Marks]) -> Iterator[Line]:
             done = end if end >= 0 else min(at + LONGEST_LINE, len(block))
             number += block.count(b"\n", counted, start)
             counted = start
-            yield Line(number, _rewritten(block[start:done], at - start).decode("utf-8", "replace"))
+            line = _rewritten(block[start:done], at - start)
+            yield Line(number, _COLOUR.sub(b"", line).decode("utf-8", "replace"))
 
 
-def _blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def blocks(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Whole lines, and the number of the first of them."""
     number, rest = 1, b""
     while data := stream.read(BLOCK_BYTES):

@@ -13,6 +13,7 @@ from diag.ingest.job_log.communicators import with_communicators, with_ranks, wo
 from diag.ingest.job_log.event import Event
 from diag.ingest.job_log.lines import Line, Marks, marked_lines
 from diag.ingest.job_log.store import Kept, add_source, notes_of
+from diag.ingest.stack_dump import threads_in_log
 from diag.store.case import Case
 
 Read = Callable[[Line], Iterator[Event]]
@@ -55,6 +56,7 @@ def read(file: InputFile, case: Case) -> int:
         tool_version=found.nccl_version,
         world_size=found.n_ranks,
         notes=notes_of(found.passed_over),
+        threads=threads_in_log(file.data),
     )
 
 
@@ -80,8 +82,8 @@ class _Families:
 
     def read(self, line: Line) -> Iterator[Event]:
         readers = self._readers[:1] if nccl.is_of_nccl(line.text) else self._readers
-        for _, read in readers:
-            found = list(read(line))
+        for marks, read in readers:
+            found = list(read(line)) if marks.are_in(line.text) else []
             if found:
                 yield from found
                 return

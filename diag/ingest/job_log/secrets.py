@@ -9,12 +9,20 @@ _SHOWN_VARIABLES = re.compile(
     r"LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)|OMP_NUM_THREADS|(WORLD|LOCAL_WORLD)_SIZE|(LOCAL_)?RANK"
 )
 
+_NAMES = (
+    r"token|passw(?:or)?d|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|credential|authorization|"
+    r"signature"
+)
+_NAME_OF_SECRET = re.compile(_NAMES, re.IGNORECASE)
+
 _SECRET = re.compile(
-    r"(?P<name>(?i:token|passw(?:or)?d|secret|api[_-]?key|credential|authorization)[\w.-]{0,40}"
-    r"[\"']?\s{0,3}[:=]\s{0,3}(?i:bearer\s{1,3}|basic\s{1,3})?)[^\s,;]{1,4096}"
-    r"|(?P<scheme>://)[^\s/@:]{1,200}:[^\s/@]{1,200}@"
-    r"|\b(?:hf_|gh[opsur]_|github_pat_|glpat-|sk-|xox[abprs]-|AKIA|ya29\.|wandb_)[\w-]{16,}"
+    rf"(?P<name>(?i:{_NAMES})[\w.-]{{0,40}}[\"']?\s{{0,3}}[:=]\s{{0,3}}(?i:bearer\s{{1,3}}|basic\s{{1,3}})?)"
+    r"(?:\"[^\"]{1,4096}\"|'[^']{1,4096}'|[^\s,;&]{1,4096})"
+    rf"|(?P<option>--[\w-]{{0,40}}(?i:{_NAMES})[\w-]{{0,40}}\s{{1,3}}|(?<!\S)-u\s{{1,3}}(?=[^\s:]{{1,200}}:))[^\s,;]{{1,4096}}"
+    r"|(?P<scheme>://)[^\s/@:]{0,200}:[^\s/]{1,200}@"
+    r"|\b(?:hf_|gh[opsur]_|github_pat_|glpat-|npm_|sk-|xox[abprs]-|AKIA|ASIA|AIza|ya29\.|wandb_)[\w-]{16,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{0,4096}"
+    r"|(?P<pem>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----).{0,4096}"
     r"|\b[0-9a-f]{40}\b"
 )
 """Named secrets, those in addresses, and what looks like a key of a well-known service: 40 hexadecimal digits too."""
@@ -26,10 +34,10 @@ def may_show(variable: str) -> bool:
     """Whether the value of an environment variable may be kept. No value that looks like a secret is, whatever its
     name.
 
-    >>> may_show("NCCL_IB_DISABLE"), may_show("AWS_SECRET_ACCESS_KEY")
-    (True, False)
+    >>> [may_show(name) for name in ("NCCL_IB_DISABLE", "AWS_SECRET_ACCESS_KEY", "TORCH_HUB_TOKEN")]
+    [True, False, False]
     """
-    return _SHOWN_VARIABLES.fullmatch(variable) is not None
+    return _SHOWN_VARIABLES.fullmatch(variable) is not None and _NAME_OF_SECRET.search(variable) is None
 
 
 def without_secrets(text: str) -> str:
@@ -43,4 +51,4 @@ def without_secrets(text: str) -> str:
 def _hidden(match: re.Match[str]) -> str:
     if match["scheme"]:
         return f"://{HIDDEN}@"
-    return f"{match['name'] or ''}{HIDDEN}"
+    return f"{match['name'] or match['option'] or match['pem'] or ''}{HIDDEN}"

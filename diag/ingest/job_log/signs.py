@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 from diag.ingest.job_log.lines import BLOCK_BYTES
@@ -19,16 +20,24 @@ _SURE = (
 SEARCHED_BYTES = 64 << 20
 """A program may print much before anything goes wrong."""
 
-_OTHERS = (b".. code", b"<html", b"#include", b"\ndef ", b"\nimport ")
+_OTHERS = (b".. code", b"#include", b"\ndef ", b"\nimport ")
 """Signs of a page about logs, and of source code."""
+
+_BINARY = re.compile(rb"[\x01-\x06\x0e-\x1a]")
+"""Zeros alone are none: a log that was cut while it was written, or lay on a disk that broke, has holes of them."""
+
+_QUOTED = re.compile(rb"^(?: {4}|\t| {0,3}(?://|/?\*|#|>|\||[\"'`{<])).* NCCL (?:INFO|WARN).*$", re.MULTILINE)
+"""Source code, tables, literal blocks and structured records that quote a line of NCCL. RAS indents its own lines."""
 
 _FENCE = b"```"
 """Around what a page quotes."""
 
+_HOST = re.compile(r"[\w.-]+")
+
 
 def looks_like_job_log(path: Path, head: bytes) -> bool:
     """Whether a line in the beginning of a text says something. A page or program that quotes one is no log."""
-    if b"\0" in head or head.lstrip()[:1] in (b"{", b"<") or any(sign in b"\n" + head for sign in _OTHERS):
+    if _BINARY.search(head) or any(sign in b"\n" + head for sign in _OTHERS):
         return False
     with path.open("rb") as stream:
         for _ in range(SEARCHED_BYTES // BLOCK_BYTES):
@@ -36,7 +45,13 @@ def looks_like_job_log(path: Path, head: bytes) -> bool:
             if not block:
                 return False
             if any(sign in block for sign in _SURE):
-                unquoted = b"".join(block.split(_FENCE)[::2])
-                if any(sign in unquoted for sign in _SURE) and read_lines(io.BytesIO(unquoted)).events:
+                unquoted = _QUOTED.sub(b"", b"".join(block.split(_FENCE)[::2]))
+                if any(sign in unquoted for sign in _SURE) and _says_something(unquoted):
                     return True
     return False
+
+
+def _says_something(text: bytes) -> bool:
+    """In a table or a program another character stands before the host's name, which is then no name."""
+    events = read_lines(io.BytesIO(text)).events
+    return any(event.place.host is None or _HOST.fullmatch(event.place.host) for event in events)

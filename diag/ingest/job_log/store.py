@@ -11,6 +11,9 @@ from typing import Any
 from diag.ingest.input_file import InputFile
 from diag.ingest.job_log.event import Event
 from diag.ingest.job_log.secrets import without_secrets
+from diag.ingest.rank_names import rank_of_file_name
+from diag.ingest.stack_dump import add_threads
+from diag.ingest.stack_dump_text import DumpedThread
 from diag.model import units
 from diag.store.case import Case
 
@@ -66,8 +69,12 @@ def add_source(
     tool_version: str | None,
     world_size: int | None = None,
     notes: Sequence[str] = (),
+    threads: Sequence[DumpedThread] = (),
 ) -> int:
-    """One source with its events. It is of one rank where all lines that name a rank name the same one."""
+    """One source with its events. It is of one rank where all lines that name a rank name the same one.
+
+    `threads` that do not say their rank are of that one, or of the one in the file's name.
+    """
     ranks = {event.place.rank for event in events} - {None}
     hosts = {event.place.host for event in events if event.kind.startswith("nccl.")} - {None}
     rank = next(iter(ranks)) if len(ranks) == 1 else None
@@ -77,7 +84,8 @@ def add_source(
         rank_origin=None if rank is None else "content", world_size=world_size, time_resolution_ns=1,
     )  # fmt: skip
     add_events(case, source_id, events)
-    case.finish_source(source_id, {"log_event": len(events)}, notes)
+    add_threads(case, source_id, threads, rank_of_file_name(str(file.path)) if rank is None else rank, None)
+    case.finish_source(source_id, {"log_event": len(events), "thread_stack": len(threads) or None}, notes)
     return source_id
 
 

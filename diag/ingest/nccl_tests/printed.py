@@ -19,7 +19,7 @@ from diag.model.collective import Primitive
 HEADER = re.compile(r"^\s*#\s+size\s+count\s+type\s")
 STARTING = "# Collective test starting:"
 
-_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: )")
+PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: )")
 """That mpirun --tag-output and srun --label put before each line."""
 
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,7})\s.{0,80}?\son\s+(\S+)\s+device\s+\d+\s+\[[^\]]{0,40}\]\s*(.{0,200})")
@@ -73,7 +73,7 @@ def _runs(lines: Iterable[str]) -> Iterator[_Run]:
     """Those with rows. A run begins with its first line of a header after the table of another one."""
     run, next_program, pending, n_rows = _Run(), None, list[str](), 0
     for raw in lines:
-        line, log = _apart(_PREFIX.sub("", raw[:LONGEST_LINE], count=1).rstrip(), run.hosts)
+        line, log = _apart(PREFIX.sub("", raw[:LONGEST_LINE], count=1).rstrip(), run.hosts)
         if run.columns and line.startswith((STARTING, "# nThread")):
             yield from (run,) if run.rows else ()
             run, next_program, pending = _Run(next_program), None, []

@@ -1,12 +1,18 @@
-"""From a file with measured collectives to rows of `comm_measurement`."""
+"""From a file with measured collectives to rows of `comm_measurement`.
+
+With NCCL_DEBUG set NCCL's own log stands between the rows: it is read, too, as rows of `log_event`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest.input_file import InputFile
-from diag.ingest.nccl_tests.printed import HEADER, STARTING, read_printed
+from diag.ingest.job_log.reader import LogRead, read_lines
+from diag.ingest.job_log.store import add_events, notes_of
+from diag.ingest.nccl_tests.printed import HEADER, PREFIX, STARTING, read_printed
 from diag.ingest.nccl_tests.pytorch import TABLE, TRIAL, read_pytorch
 from diag.ingest.nccl_tests.timed import Found, Timed
 from diag.ingest.nccl_tests.written import looks_like_json, read_json
@@ -21,35 +27,47 @@ MOST_TEXT_BYTES = 4 << 30
 
 def looks_like_nccl_tests(lines: Sequence[str]) -> bool:
     """Whether one of the first lines of a text begins a table, or a run."""
-    marks = (STARTING, "# nThread ")
-    return any(
-        any(mark in line for mark in marks) or HEADER.match(line) or TRIAL.match(line) or TABLE.match(line)
-        for line in lines
+    return any(map(_begins, lines))
+
+
+def _begins(line: str) -> bool:
+    said = PREFIX.sub("", line, count=1)
+    return said.startswith((STARTING, "# nThread ")) or any(
+        begin.match(said) is not None for begin in (HEADER, TRIAL, TABLE)
     )
 
 
 def read(file: InputFile, case: Case) -> int:
     """Adds a file to the case, inside the caller's transaction, and returns the source's id.
 
-    Raises InputError when it holds no measurement.
+    Raises InputError when it holds neither a measurement nor a line of a log that says something.
     """
-    found = _found(file)
-    if not found.rows:
+    is_json = _is_json(file.data)
+    found = read_json(file.data) if is_json else _printed(file)
+    log = None if is_json else _log_in(file.data)
+    if not found.rows and log is None:
         why = f" {found.notes[0]}" if found.notes else " Did the test end before its first size?"
         raise InputError(f"{file.path} holds no measured collective.{why}")
+    unmeasured = [] if found.rows else ["It holds no measured collective: the test ended before its first size."]
+    n_ranks = max((row.n_ranks for row in found.rows), default=log.n_ranks if log else None)
     source_id = case.add_source(
         kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool=KIND,
-        world_size=max(row.n_ranks for row in found.rows), time_resolution_ns=10,
+        world_size=n_ranks, time_resolution_ns=10,
     )  # fmt: skip
     case.insert("comm_measurement", [_row(source_id, timed) for timed in found.rows])
-    case.finish_source(source_id, {"comm_measurement": len(found.rows)}, found.notes)
+    add_events(case, source_id, log.events if log else [])
+    captured = {"comm_measurement": len(found.rows) or None, "log_event": len(log.events) if log else None}
+    notes = [*(found.notes or unmeasured), *(notes_of(log.passed_over) if log else [])]
+    case.finish_source(source_id, captured, notes)
     return source_id
 
 
-def _found(file: InputFile) -> Found:
-    with file.data.open("rb") as opened:
-        if looks_like_json(opened.read(256)):
-            return read_json(file.data)
+def _is_json(path: Path) -> bool:
+    with path.open("rb") as opened:
+        return looks_like_json(opened.read(256))
+
+
+def _printed(file: InputFile) -> Found:
     if file.size_bytes > MOST_TEXT_BYTES:
         raise InputError(f"{file.path} is larger than {MOST_TEXT_BYTES >> 30} GiB. Cut it to the tables of nccl-tests.")
     printed = read_printed(lines_of(file.data), file.path.name)
@@ -57,6 +75,13 @@ def _found(file: InputFile) -> Found:
         return printed
     by_pytorch = read_pytorch(lines_of(file.data))
     return by_pytorch if by_pytorch.rows or not printed.notes else printed
+
+
+def _log_in(path: Path) -> LogRead | None:
+    """None where no line of a log says something: then nothing is known of what NCCL did."""
+    with path.open("rb") as opened:
+        log = read_lines(opened)
+    return log if log.events else None
 
 
 def _row(source_id: int, timed: Timed) -> dict[str, object]:

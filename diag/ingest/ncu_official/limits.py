@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import resource
-import signal
 from dataclasses import dataclass
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True)
@@ -40,11 +36,6 @@ def lower(limit: int, most: int, grace: int = 0) -> None:
 
 def _lesser(limit: int, most: int) -> int:
     return most if limit == resource.RLIM_INFINITY else min(limit, most)
-
-
-def end_with_parent() -> None:
-    """Has this process killed when its parent ends, however that comes about."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def was_short_of_memory() -> bool:

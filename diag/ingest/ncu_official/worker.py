@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from diag.child import end_with_parent
 from diag.ingest.ncu_official.frames import End, Failure, SourceFile, write
-from diag.ingest.ncu_official.limits import Limits, end_with_parent, resident_bytes, was_short_of_memory
+from diag.ingest.ncu_official.limits import Limits, resident_bytes, was_short_of_memory
 
 REPORT = "/proc/self/fd/0"
 """The open file and not its name, which the library might not take: it may hold bytes that are no text."""

@@ -84,6 +84,14 @@ def test_so_many_connections_are_kept_and_the_others_counted(monkeypatch: pytest
         "AKIAABCDEFGHIJKLMNOP",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefg",
         "0123456789abcdef0123456789abcdef01234567",
+        "aws_secret_access_key=wJalrXUtnFEMI/K7MDENG",
+        "redis://:hunter2@host",
+        "https://me:hunter@two@host",
+        "--password hunter2",
+        "-u me:hunter2",
+        'PASSWORD = "hunter2"',
+        "AIzaSyA-abcdefghijklmnopqrstuvwxyz0123456",
+        "-----BEGIN RSA PRIVATE KEY-----MIIEpAIBAAKCAQEA",
     ],
 )
 def test_no_secret_enters_the_case(secret: str, tmp_path: Path) -> None:
@@ -91,10 +99,17 @@ def test_no_secret_enters_the_case(secret: str, tmp_path: Path) -> None:
     path.write_text(f"[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: {secret} was refused\n")
     with open_inputs([path], ImportOptions(use_cache=False)) as case:
         (row,) = case.rows("SELECT fields, text FROM log_event")
-    value = secret.rpartition("=")[2].rpartition(" ")[2].removeprefix("https://").partition("@")[0]
+    value = secret.rpartition("=")[2].rpartition(" ")[2].rpartition("://")[2].partition("@")[0].rpartition("-----")[2]
     assert value not in row["text"]
     assert value not in row["fields"]
     assert "(hidden)" in row["text"]
+
+
+@pytest.mark.parametrize("name", ["NCCL_PASSWORD", "TORCH_HUB_TOKEN", "NCCL_AWS_SECRET_ACCESS_KEY"])
+def test_a_variable_that_is_named_as_a_secret_has_no_value(name: str) -> None:
+    event = only(f"{HEAD} {name} set by environment to hunter2")
+    assert event.fields["value"] == "(hidden)"
+    assert "hunter2" not in event.text
 
 
 def test_what_is_no_secret_stays() -> None:
@@ -117,8 +132,12 @@ def test_bytes_that_are_no_text() -> None:
         "NVRM: Xid (PCI:0000:01:00): 79, pid=1122, GPU has fallen off the bus.",
         "some words\n" * 400_000 + f"{HEAD} Using network IB",
         f"{HEAD} Using network IB",
+        f"\x1b[36m[rank0]:\x1b[0m \x1b[1m{HEAD} Using network IB\x1b[0m",
+        f"{{'lr': 0.1}}\n{HEAD} Using network IB",
+        f"<html>503 from a proxy</html>\n{HEAD} Using network IB",
+        f"{HEAD} Using network IB\n" + 4096 * "\0" + f"{HEAD} Using network IB",
     ],
-    ids=["watchdog", "slurm", "kernel", "late", "nccl"],
+    ids=["watchdog", "slurm", "kernel", "late", "nccl", "coloured", "after a record", "after a page", "with a hole"],
 )
 def test_logs(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.out"
@@ -135,8 +154,12 @@ def test_logs(text: str, tmp_path: Path) -> None:
         f"import re\nPATTERN = '{HEAD} Using network IB'\n",
         "a,b\n1,2\n",
         f'{{"log": "{HEAD} Using network IB"}}\n',
+        f"# How to read logs\n\n    {HEAD} Using network IB\n",
+        f'time,message\n1,"{HEAD} Using network IB"\n',
+        f'const char* line = "{HEAD} Using network IB";\n',
+        f"// {HEAD} Using network IB\nint main() {{}}\n",
     ],
-    ids=["prose", "markdown", "rst", "python", "csv", "json"],
+    ids=["prose", "markdown", "rst", "python", "csv", "json", "literal block", "csv with it", "c", "comment"],
 )
 def test_other_texts(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
@@ -150,6 +173,12 @@ def test_a_binary_file_with_such_a_phrase_is_no_log(tmp_path: Path) -> None:
     path.write_bytes(b"\0\1\2" + f"{HEAD} Using network IB\n".encode())
     with pytest.raises(InputError):
         detect(path)
+
+
+def test_colours_are_no_part_of_what_is_said() -> None:
+    event = only(f"\x1b[36m[rank3]:\x1b[0m {HEAD} Using network IB\x1b[0m")
+    assert (event.place.rank, event.fields) == (3, {"network": "IB"})
+    assert "\x1b" not in event.text
 
 
 def test_windows_line_ends() -> None:
