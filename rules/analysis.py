@@ -88,7 +88,12 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     parts += [result for shard in shards for result in shard.results]
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
-    job = Job(case, traces, [summary for shard in shards for summary in shard.summaries])
+    job = Job(
+        case,
+        traces,
+        gathered=[summary for shard in shards for summary in shard.summaries],
+        gathered_calls=[calls for shard in shards for calls in shard.comm_calls],
+    )
     has_recorders = job.has_any(RECORDERS)
     answers = [
         *(answer for part in parts for answer in part.answers),

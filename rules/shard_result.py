@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from diag.errors import InputError, UsageError
+from diag.ranks.comm_calls import CommCalls
 from diag.ranks.summary import RankSummary
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.report import DeviceRow, HardwareRow, KernelRow, OperatorRow, Part, RangeRow
@@ -34,6 +35,7 @@ class ShardResult:
     overlaps: Mapping[str, Sequence[str]]  # as in a report
     explained: Mapping[str, Explained]  # as `verdict` takes it
     summaries: Sequence[RankSummary]
+    comm_calls: Sequence[CommCalls]
     part: Part | None
 
 

@@ -13,6 +13,7 @@ from diag.ingest.input_file import silent
 from diag.launches.benchmarks import load_benchmarks
 from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
+from diag.ranks.comm_calls import comm_calls
 from diag.ranks.summarise import summaries_of
 from diag.rules import rooflines, thresholds
 from diag.rules.analysis import AnalysisOptions, digest_of, overlaps_of, part_of, scoped_traces
@@ -82,5 +83,6 @@ def _judged(case: Case, reading: Reading) -> ShardResult:
         overlaps=overlaps_of(findings),
         explained=explained_by(findings),
         summaries=[summary for trace in traces for summary in summaries_of(trace)],
+        comm_calls=comm_calls(case),
         part=max(parts, key=lambda part: part.trace_ns, default=None),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from diag.model.collective import Primitive, volume_bytes
@@ -49,13 +50,21 @@ def comm_calls(case: Case) -> list[CommCalls]:
     """Of calls whose group and size are told."""
     rows = case.rows(_CALLS)
     found = [(primitive_of(row["op"]), row) for row in rows]
-    return [
+    return together(
         CommCalls(
             op, row["group_size"], _size(op, row["group_size"], row["input_bytes"], row["output_bytes"]), row["n"]
         )
         for op, row in found
         if op is not None
-    ]
+    )
+
+
+def together(calls: Iterable[CommCalls]) -> list[CommCalls]:
+    """Those that are alike as one."""
+    counts: Counter[tuple[Primitive, int, int]] = Counter()
+    for each in calls:
+        counts[each.op, each.n_ranks, each.size_bytes] += each.count
+    return [CommCalls(*kind, count) for kind, count in sorted(counts.items())]
 
 
 _CALLS = """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from diag.ranks.analysis import analyse
-from diag.ranks.comm_calls import CommCalls, comm_calls
+from diag.ranks.comm_calls import CommCalls, comm_calls, together
 from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
@@ -36,6 +36,7 @@ class Job:
     case: Case
     traces: Sequence[Trace] = ()
     gathered: Sequence[RankSummary] = ()  # of traces whose events lie in other cases
+    gathered_calls: Sequence[CommCalls] = ()  # of the same
 
     @cached_property
     def sources(self) -> Sequence[Source]:
@@ -90,7 +91,7 @@ class Job:
     @cached_property
     def comm_calls(self) -> Sequence[CommCalls]:
         """Collectives of the traces, by kind and size."""
-        return comm_calls(self.case)
+        return together([*comm_calls(self.case), *self.gathered_calls])
 
     @cached_property
     def host_links(self) -> Sequence[HostLinks]:

@@ -11,6 +11,7 @@ from diag.cluster.workers import ThisProcess
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.stored import report_of
+from tests.builders.comm_trace import CommTrace
 from tests.builders.job_log import JobLog, timed_out
 from tests.builders.nccl_tests import NcclTests, on_line
 from tests.builders.rank_job import RankJob
@@ -41,6 +42,18 @@ def test_traces_beside_dumps_logs_and_measurements(tmp_path: Path) -> None:
     told = together(folder)
     assert {source["kind"] for source in told["sources"]} == {"flight-recorder", "job-log", "nccl-tests", "kineto"}
     assert without_places(report_by(ThisProcess(), folder)) == without_places(told)
+
+
+def test_calls_of_traces_are_held_against_measurements(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    NcclTests(on_line(300e9, 20_000)).write(folder / "all_reduce.txt")
+    (folder / "traces").mkdir()
+    for rank in range(2):
+        CommTrace([1 << 12] * 400 + [rank + 4]).write(folder / "traces" / f"rank{rank}.json")
+    told = together(folder)
+    assert without_places(report_by(ThisProcess(), folder)) == without_places(told)
+    assert "802" in str(told["findings"])
 
 
 def test_two_processes_in_one_report(tmp_path: Path) -> None:
