@@ -63,7 +63,12 @@ class AnalysisOptions:
     @property
     def asked(self) -> str:
         """Digest of what the answers depend on besides the case and the rules."""
-        return digest_of(self.window, self.range_name, thresholds.load(self.thresholds), self.ceilings)
+        return digest_of(self.asked_of_traces, list(self.ceilings))
+
+    @property
+    def asked_of_traces(self) -> str:
+        """The same without ceilings, which belong to the machine that a trace is judged on and not to the question."""
+        return digest_of(self.window, self.range_name, thresholds.load(self.thresholds))
 
 
 def digest_of(*parts: object) -> str:
@@ -78,12 +83,16 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
     benchmarks = load_benchmarks(case)
     known = Known(benchmarks, options.ceilings)
     kernels, ladder = _profiled(case, traces, known), rooflines.ladder(limits["ncu.roofline"])
-    shards = shard_results(case, options.asked)
+    shards = shard_results(case, options.asked_of_traces)
     parts = [trace_result(trace, limits, ladder, known) for trace in traces]
     parts += [result for shard in shards for result in shard.results]
     results = probe_results(case, benchmarks, options.ceilings)
     watched = live_runs(case)
-    job = Job(case, traces, [summary for shard in shards for summary in shard.summaries])
+    job = Job(
+        case,
+        traces,
+        gathered=[summary for shard in shards for summary in shard.summaries],
+    )
     has_recorders = job.has_any(RECORDERS)
     answers = [
         *(answer for part in parts for answer in part.answers),

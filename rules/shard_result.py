@@ -57,8 +57,8 @@ def shard_results(case: Case, asked: str) -> list[ShardResult]:
     rows = case.rows(_BODIES)
     if any(row["asked"] != asked for row in rows):
         raise UsageError(
-            f"{case.path} keeps of its traces only what was told of one part, with some thresholds and ceilings. "
-            f"Ask for the same, or read the traces again: {_READ_AGAIN}"
+            f"{case.path} keeps of its traces only what was told of one part, with some thresholds. Ask for the same, "
+            f"or read the traces again: {_READ_AGAIN}"
         )
     try:
         return [decoded(row["body"]) for row in rows]

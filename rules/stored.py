@@ -112,15 +112,7 @@ JUDGING = (
 def digest_of_code() -> str:
     """Digest of everything that a report depends on, so that an edited rule is run again."""
     digest = hashlib.sha256()
-    for package in (
-        "diag.rules",
-        "diag.timeline",
-        "diag.launches",
-        "diag.ranks",
-        "diag.model",
-        "diag.model.data",
-        "diag.store",
-    ):
+    for package in JUDGING:
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())

@@ -218,8 +218,14 @@ def _write(kind: Kind, wishes: _Wishes, case: Case, status: StatusLine) -> Seque
     from diag.export import axis, tables
     from diag.model import units
     from diag.rules.analysis import AnalysisOptions
+    from diag.timeline.elsewhere import elsewhere
 
     output, output_format = wishes.output, wishes.output_format
+    if said := elsewhere(case):
+        if kind is Kind.TRACE or wishes.window is not None:
+            raise UsageError(said)
+        if kind in (Kind.TABLE, Kind.TABLES):
+            note(said)
     analysis = AnalysisOptions(wishes.window, ceilings=chosen(None))
     parts = axis.parts(case, wishes.window)
     match kind:

@@ -12,8 +12,10 @@ from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine
 
 if TYPE_CHECKING:
+    from diag.cluster.shards import Shard
     from diag.cluster.workers import Workers
     from diag.ingest.importer import ImportOptions
+    from diag.ingest.inputs import Input
     from diag.rules.analysis import AnalysisOptions
     from diag.store.case import Case
 
@@ -25,10 +27,6 @@ class Sharing:
     jobs: int | None
     scheduler: str | None
 
-    @property
-    def is_wanted(self) -> bool:
-        return self.jobs is not None or self.scheduler is not None
-
 
 @contextmanager
 def opened_by(
@@ -37,29 +35,39 @@ def opened_by(
     """The case of `inputs`: as `opened` gives it, or gathered from shards."""
     from diag.cluster.gathering import gathered
     from diag.cluster.reading import Reading
-    from diag.cluster.shards import MANY, traces_among
-    from diag.ingest.inputs import find_inputs
 
-    n_traces = traces_among(find_inputs(inputs))
-    if n_traces > MANY or (n_traces and sharing.is_wanted):
-        reading = Reading.of(imports, options)
-        with (
-            _workers(sharing) as workers,
-            gathered(find_inputs(inputs, imports.note), imports, reading, workers, status) as case,
-        ):
-            yield case
-    else:
-        with opened(inputs, imports, status) as case:
-            yield case
+    with _shared(inputs, imports, sharing) as shared:
+        if shared is not None:
+            shards, others, workers = shared
+            reading = Reading.of(imports, options)
+            with gathered(shards, others, imports, reading, workers, status) as case:
+                yield case
+        else:
+            with opened(inputs, imports, status) as case:
+                yield case
+
+
+Shared = tuple["Sequence[Shard]", "Sequence[Input]", "Workers"]
+"""What is read apart, what is not, and by whom."""
 
 
 @contextmanager
-def _workers(sharing: Sharing) -> Iterator[Workers]:
+def _shared(inputs: Sequence[Path], imports: ImportOptions, sharing: Sharing) -> Iterator[Shared | None]:
+    """None where there is nothing to share."""
+    from diag.cluster.shards import MANY, shards_of, traces_among
+    from diag.cluster.visible import shards_seen
     from diag.cluster.workers import DaskCluster, Processes, ThisProcess, connected, cores
+    from diag.ingest.inputs import find_inputs
 
     if sharing.scheduler is not None:
         with connected(sharing.scheduler) as client:
-            yield DaskCluster(client)
-    else:
+            shards, others = shards_seen(client, inputs, imports.note)
+            yield (shards, others, DaskCluster(client)) if shards else None
+        return
+    n_traces = traces_among(find_inputs(inputs))
+    if n_traces > MANY or (n_traces and sharing.jobs is not None):
         jobs = cores() if sharing.jobs is None else sharing.jobs
-        yield ThisProcess() if jobs == 1 else Processes(jobs)
+        shards, others = shards_of(find_inputs(inputs, imports.note))
+        yield shards, others, ThisProcess() if jobs == 1 else Processes(jobs)
+    else:
+        yield None

@@ -60,18 +60,21 @@ def query(
     """
     from diag.ingest.importer import ImportOptions
     from diag.ingest.nsys_sqlite import attach_exports
+    from diag.timeline.elsewhere import elsewhere
 
     if sql is not None:
         check_text(sql)
     with StatusLine() as status, opened([case_path], ImportOptions(note=note), status) as case:
         attach_exports(case)
+        if said := elsewhere(case):
+            note(said)
         with only_reading(case.db):
             try:
                 _answer(case, str(case_path), sql, output_format, limit)
             except (sqlite3.Error, sqlite3.Warning) as error:
-                if (said := sentence(error)) is None:
+                if (why := sentence(error)) is None:
                     raise KeyboardInterrupt from error
-                raise UsageError(f"{said} The tables are listed by: diag query {case_path}") from error
+                raise UsageError(f"{why} The tables are listed by: diag query {case_path}") from error
 
 
 def _answer(case: Case, shown_path: str, sql: str | None, output_format: QueryFormat, limit: int) -> None:

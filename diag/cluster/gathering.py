@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from diag.cluster.reading import KEEP, Reading
-from diag.cluster.shards import Shard, shards_of
+from diag.cluster.shards import Shard
 from diag.cluster.workers import Task, Workers
 from diag.errors import UsageError
 from diag.ingest.importer import ImportOptions, new_case
@@ -21,14 +21,18 @@ from diag.store.case import Case
 
 @contextmanager
 def gathered(
-    inputs: Sequence[Input], imports: ImportOptions, reading: Reading, workers: Workers, progress: Progress
+    shards: Sequence[Shard],
+    others: Sequence[Input],
+    imports: ImportOptions,
+    reading: Reading,
+    workers: Workers,
+    progress: Progress,
 ) -> Iterator[Case]:
-    """A case with all that is no trace, and of each trace what a report takes of it.
+    """A case with the inputs that are no traces, and of each trace what a report takes of it.
 
     Raises InputError when an input cannot be read, WorkersLost, and UsageError where no trace has anything of the
     part that was asked for.
     """
-    shards, others = shards_of(inputs)
     bodies = _read(shards, reading, workers, progress)
     with new_case(others, imports, progress, add=partial(_add_all, bodies, reading, imports.note)) as case:
         yield case
@@ -38,7 +42,8 @@ def _read(shards: Sequence[Shard], reading: Reading, workers: Workers, progress:
     """In the order of the shards."""
     bodies: dict[int, bytes] = {}
     progress(Step(f"reading {len(shards)} traces", 0.0))
-    for at, body in workers.results(Task(reading, shards, {})):
+    hosts = {at: shard.hosts for at, shard in enumerate(shards) if shard.hosts is not None}
+    for at, body in workers.results(Task(reading, shards, hosts)):
         bodies[at] = body
         progress(Step(f"reading {len(shards)} traces: {len(bodies)} read", len(bodies) / len(shards)))
     return [bodies[at] for at in range(len(shards))]
@@ -55,8 +60,8 @@ def _add_all(bodies: Sequence[bytes], reading: Reading, note: Progress, case: Ca
     for body in bodies:
         result = decoded(body)
         paths = {source["sha256"]: source["path"] for source in result.sources}
-        if twins := paths.keys() & seen.keys():
-            twin = min(twins, key=str)
+        if paths.keys() <= seen.keys():  # of traces read together, one that is not seen yet brings all of them
+            twin = min(paths, key=str)
             note(f"{paths[twin]} has the same content as {seen[twin]}; it is read once.")
             continue
         seen |= paths

@@ -41,11 +41,12 @@ class Reading:
 
     @property
     def asked(self) -> str:
-        return digest_of(self.window, self.range_name, self.limits, self.ceilings)
+        """As `AnalysisOptions.asked_of_traces`."""
+        return digest_of(self.window, self.range_name, self.limits)
 
     @property
     def fingerprint(self) -> str:
-        return digest_of(self.asked, digest_of_code())
+        return digest_of(self.asked, list(self.ceilings), digest_of_code())
 
     def __call__(self, shard: Shard) -> bytes:
         """A `ShardResult`, encoded. The second time it is in the case that the first one left in the cache."""

@@ -21,6 +21,7 @@ class Shard:
     """Traces of one rank, of different tools: they share an axis, and have to be read together."""
 
     paths: Sequence[Path]
+    hosts: Sequence[str] | None = None  # of a cluster, that alone see them; None: all do
 
 
 def shards_of(inputs: Sequence[Input]) -> tuple[list[Shard], list[Input]]:

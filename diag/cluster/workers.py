@@ -34,7 +34,7 @@ class Task(Generic[Shard, Result]):
 
     work: Callable[[Shard], Result]
     shards: Sequence[Shard]
-    hosts: Mapping[int, Sequence[str]]  # of shards that not every worker can see: the addresses of those that do
+    hosts: Mapping[int, Sequence[str]]  # of shards that not every worker can see: the hosts of those that do
 
 
 def cores() -> int:
@@ -99,6 +99,7 @@ class DaskCluster:
 
     def results(self, task: Task[Shard, Result]) -> Iterator[tuple[int, Result]]:
         from distributed import KilledWorker, as_completed
+        from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
         futures = {}
         for at, shard in enumerate(task.shards):
@@ -111,12 +112,15 @@ class DaskCluster:
                     result = future.result()
                 except KilledWorker as error:
                     raise WorkersLost(LOST_WORKERS.format(error=str(error).split(".")[0])) from error
+                except (NoValidWorkerError, NoWorkerError) as error:  # where the scheduler does not wait for ever
+                    raise WorkersLost(NO_WORKERS) from error
                 yield futures.pop(future), result
                 future.release()
         finally:
             self.client.cancel(list(futures))
 
 
+NO_WORKERS = "For too long no worker was there that sees an input. Start one next to the data, and ask again."
 LOST_WORKERS = "Every worker that read one of the inputs was lost ({error}). Give workers more memory."
 
 

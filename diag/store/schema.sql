@@ -840,8 +840,8 @@ SELECT s.source_id,
 
 CREATE TABLE shard_result (                -- what the rules said of a trace whose events lie in a case of their own
     source_id    INTEGER PRIMARY KEY REFERENCES source (id),
-    asked        TEXT NOT NULL,            -- digest of the part of the trace, the thresholds and the ceilings
-    fingerprint  TEXT NOT NULL,            -- of these and of the rules
+    asked        TEXT NOT NULL,            -- digest of the part of the trace and of the thresholds
+    fingerprint  TEXT NOT NULL,            -- of these, the ceilings and the rules
     body         BLOB NOT NULL             -- MessagePack: ShardResult of rules/shard_result.py
 ) STRICT;
 

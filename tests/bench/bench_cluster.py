@@ -20,6 +20,7 @@ from typing import Any
 
 from diag.cluster.gathering import gathered
 from diag.cluster.reading import Reading
+from diag.cluster.shards import shards_of
 from diag.cluster.workers import DaskCluster, ThisProcess, Workers, connected
 from diag.ingest.importer import ImportOptions
 from diag.ingest.inputs import find_inputs
@@ -46,7 +47,8 @@ def measured(what: str, folder: Path, workers: Workers) -> str:
     os.environ["DIAG_CACHE"] = str(folder.parent / what)
     began_s, options = time.perf_counter(), AnalysisOptions()
     reading = Reading.of(ImportOptions(), options)
-    with gathered(find_inputs([folder]), ImportOptions(), reading, workers, lambda _: None) as case:
+    shards, others = shards_of(find_inputs([folder]))
+    with gathered(shards, others, ImportOptions(), reading, workers, lambda _: None) as case:
         text = render_json(report_of(case, options))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{what}: {time.perf_counter() - began_s:.0f} s, this process at most {peak:.0f} MB", flush=True)

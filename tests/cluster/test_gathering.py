@@ -55,7 +55,8 @@ def opened(
 ) -> Iterator[Case]:
     imports = imports or ImportOptions()
     reading = Reading.of(imports, options or AnalysisOptions())
-    with gathered(find_inputs([folder]), imports, reading, workers, lambda _: None) as case:
+    shards, others = shards_of(find_inputs([folder]))
+    with gathered(shards, others, imports, reading, workers, lambda _: None) as case:
         yield case
 
 

@@ -15,6 +15,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from diag.collect import torch_runner
+
 FOLDER = Path(__file__).parents[2] / "examples/kubernetes"
 RELEASES = ("1.29", kubernetes_validate.latest_version())
 """From the first in which a container beside another one needs no feature gate."""
@@ -78,11 +80,11 @@ def test_volumes_that_are_mounted_exist() -> None:
 
 
 def test_services_choose_pods_that_exist() -> None:
-    labels = [each["spec"]["template"]["metadata"]["labels"] for each in ALL.values() if "selector" in each["spec"]]
-    labels += [ALL["Job", "train"]["spec"]["template"]["metadata"]["labels"]]
+    templates = [each["spec"]["template"] for each in ALL.values() if "template" in each["spec"]]
+    labels = [template["metadata"]["labels"] for template in templates if "metadata" in template]
     for (kind, _), each in ALL.items():
         if kind == "Service":
-            assert any(each["spec"]["selector"].items() <= of.items() for of in labels if isinstance(of, dict))
+            assert any(each["spec"]["selector"].items() <= of.items() for of in labels)
 
 
 def test_ranks_meet_at_rank_0() -> None:
@@ -103,7 +105,25 @@ def test_the_report_and_its_workers_know_the_scheduler() -> None:
     assert sum(address in command for command in commands()) == 1
 
 
-@pytest.mark.parametrize("command", commands())
+def test_nobody_else_reaches_the_cluster() -> None:
+    policy = ALL["NetworkPolicy", "diag-cluster"]["spec"]
+    of_dask = [ALL["Deployment", "diag-scheduler"], ALL["Deployment", "diag-worker"], ALL["Job", "diag-report"]]
+    for each in of_dask:
+        labels = each["spec"]["template"]["metadata"]["labels"]
+        assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["ingress"] == [{"from": [{"podSelector": policy["podSelector"]}]}]
+
+
+def test_the_collector_finds_the_rank_below_its_profiler() -> None:
+    """The process of `diag run` has the rank's number as well, but is none."""
+    (collector,) = [command for command in commands() if "pgrep" in command]
+    (pattern,) = re.findall(r"pgrep -o -f '(.*)'", collector)
+    assert re.search(pattern, f"python {torch_runner.__file__} {{}} train.py")
+    assert not re.search(pattern, "diag run --with torch -- python train.py")
+    assert not re.search(pattern, collector)
+
+
+@pytest.mark.parametrize("command", list(commands()))
 def test_a_shell_understands_its_command(command: str) -> None:
     subprocess.run(["/bin/sh", "-n", "-c", command], check=True)
 

@@ -101,3 +101,10 @@ def test_calls_that_cannot_be_matched_leave_it_open(ask: Ask) -> None:
     (answer,) = ask("ranks.straggler", host_late(is_numbered=False, missing_steps={1: 2}))
     assert isinstance(answer, CannotTell)
     assert "clocks of the ranks cannot be compared" in answer.because
+
+
+def test_of_two_ranks_one_that_is_last_in_seventy_percent_is_no_straggler(ask: Ask) -> None:
+    """More than chance explains, and yet the other one is last in a third of them."""
+    job = RankJob(n_ranks=2, n_steps=60, load_ns=lambda rank, step: 2_000_000 if rank == (step % 10 >= 7) else 200_000)
+    (answer,) = ask("ranks.straggler", job)
+    assert isinstance(answer, Clear)

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from diag.timeline.elsewhere import elsewhere
 from diag.timeline.rank_steps import RankTable, ranks_of
 from diag.tui import rank_rows
 from diag.tui.navigation import ToTimeline
@@ -37,7 +38,7 @@ in that step. A dark row is a slow rank, a dark column a step that was slow for 
 clocks say. Who comes last in collectives is told on their common axis, where clocks can be compared.
 """
     CSS = """
-    Ranks #ranks-summary { height: auto; max-height: 3; }
+    Ranks #ranks-summary { height: auto; max-height: 5; }
     Ranks RowTable { height: auto; max-height: 40%; }
     Ranks #ranks-legend { height: 1; margin-top: 1; }
     Ranks #ranks-detail { height: auto; max-height: 3; }
@@ -66,16 +67,15 @@ clocks say. Who comes last in collectives is told on their common axis, where cl
     @work
     async def _load(self) -> None:
         self._ranks = await self.session.ask(ranks_of)
-        self.query_one("#ranks-summary", Static).update(content(self._summary()))
+        summary = await self.session.ask(elsewhere) or rank_rows.summary(self._ranks)
+        said = summary + rank_rows.lateness(self.session.report)
+        self.query_one("#ranks-summary", Static).update(content(said))
         self._fill_table(self.query_one(RowTable).sort)
         has_map = len(self._ranks.ranks) > 1 and self._ranks.steps > 0
         for part in (HeatMap, "#ranks-legend", "#ranks-detail"):
             self.query_one(part).display = has_map
         if has_map:
             self._fill_map()
-
-    def _summary(self) -> str:
-        return rank_rows.summary(self._ranks) + rank_rows.lateness(self.session.report)
 
     def _fill_table(self, sort: Sort) -> None:
         lines = rank_rows.rank_lines(self._ranks, self.session.report)

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from diag.errors import DiagError
 from diag.render.timeline_rows import Group
 from diag.rules import thresholds
+from diag.timeline.elsewhere import elsewhere
 from diag.tui.navigation import Target, ToTimeline
 from diag.tui.screens.timeline_help import HELP
 from diag.tui.screens.timeline_jumps import Jumps
@@ -114,7 +115,8 @@ class Timeline(Jumps, SliceCommands):
             return
         picture = await self.reader.ask(lambda material: material.picture)
         if not picture.groups:
-            self.say(NOTHING)
+            apart = await self.session.ask(elsewhere)
+            self.say(apart or NOTHING)
             return
         signs = self.draws_signs
         self.chart.begin(picture, Looks(pens(signs=signs), signs, np.empty(0, np.int64)))

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from diag.model import units
+from diag.timeline.elsewhere import elsewhere
 from diag.tui import tree_rows
 from diag.tui.navigation import ToQuery, ToTimeline
 from diag.tui.screens.view import View
@@ -20,6 +21,7 @@ from diag.tui.tree_rows import Line, Path, ThreadTree
 from diag.tui.widgets.filter_box import FilterBox
 from diag.tui.widgets.row_table import RowTable, Sort
 
+NOTHING = "No ranges were captured. Mark phases with NVTX, or profile with torch.profiler"
 FEW = 3
 """So many threads are open at first."""
 
@@ -42,7 +44,7 @@ Much host time with little GPU time is overhead of the host; much GPU self time 
 `/` finds names; `t` shows the longest one in the timeline, `x` the rows.
 """
     CSS = """
-    Tree #tree-summary { height: 1; }
+    Tree #tree-summary { height: auto; max-height: 4; }
     Tree #tree-detail { height: auto; max-height: 4; border-top: solid $foreground 30%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -76,16 +78,13 @@ Much host time with little GPU time is overhead of the host; much GPU self time 
     @work
     async def _load(self) -> None:
         self._trees = await self.session.ask(tree_rows.trees_of)
+        apart = await self.session.ask(elsewhere)
+        summary = f"{units.count(len(self._trees), 'thread')} with ranges" if self._trees else apart or NOTHING
         has_gpu = any(node.gpu_ns for tree in self._trees for node in tree.roots)
         self._opened = {(number,) for number in range(min(len(self._trees), FEW))}
-        self.query_one("#tree-summary", Static).update(content(self._summary()))
+        self.query_one("#tree-summary", Static).update(content(summary))
         self._table.fill((), Sort("gpu" if has_gpu else "host"), tree_rows.columns(has_gpu))
         self._fill()
-
-    def _summary(self) -> str:
-        if not self._trees:
-            return "No ranges were captured. Mark phases with NVTX, or profile with torch.profiler"
-        return f"{units.count(len(self._trees), 'thread')} with ranges"
 
     def _fill(self, sort: Sort | None = None, at: Path | None = None) -> None:
         table = self._table
