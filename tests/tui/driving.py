@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from textual.pilot import Pilot
-from textual.worker import WorkerFailed
+from textual.worker import WorkerCancelled, WorkerFailed
 
 from diag.ingest.importer import ImportOptions
 from diag.rules.analysis import AnalysisOptions
@@ -64,7 +64,8 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], patience_s: f
 async def settle(pilot: Pilot[None]) -> None:
     """Waits until no worker runs, nor one that the last of them has asked for, and the screen is drawn."""
     while True:
-        with suppress(WorkerFailed):  # one of the app's faults, of which `drive` tells
+        # What failed is one of the app's faults, of which `drive` tells; what was cancelled is not waited for any more.
+        with suppress(WorkerFailed, WorkerCancelled):
             await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         if all(worker.is_finished for worker in pilot.app.workers):
