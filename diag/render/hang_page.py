@@ -72,7 +72,8 @@ def _lead(view: HangView) -> Iterator[Section]:
     if (finding := view.lead) is None:
         yield Section("What to do", [Items(list(_next(view)), is_numbered=True)])
         return
-    yield Section("How it knows", [Figures(finding.evidence)] if finding.evidence else [])
+    figures = [each for each in finding.evidence if not (isinstance(each.value, str) and each.value in finding.claim)]
+    yield Section("How it knows", [Figures(figures)] if figures else [])
     yield Section("What to do", [Items(finding.next, is_numbered=True)] if finding.next else [])
     yield Section("What would refute it", [finding.refute])
 
@@ -84,7 +85,9 @@ def _next(view: HangView) -> Iterator[str]:
             "Collect the dumps of the flight recorder: TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
             "before the job starts; they say which collective of which group does not end."
         )
-    if not view.clusters:
+    if view.beats and all(beat.ended for beat in view.beats):
+        yield "Read the end of the logs of these ranks, and of their hosts' kernels: dmesg -T | grep -i -e oom -e xid"
+    elif not view.clusters:
         yield "On each node: diag hang PID…, or py-spy dump --pid PID > rankN.stack; then diag hang with all files."
     if not view.beats:
         yield "Next time, write a heartbeat file per rank (docs/hang.md): it tells a held GIL from a call that waits."
@@ -147,7 +150,7 @@ def _progress(row: GroupRow, key: str) -> str:
 def _open_questions(view: HangView) -> Section:
     if view.hang is None:
         return Section("Suspects and undecided ranks", [])
-    lines = [*map(words.undecided, view.hang.undecided), *map(words.suspect, view.hang.suspects)]
+    lines = [*words.undecided(view.hang.undecided), *map(words.suspect, view.hang.suspects)]
     shown = lines[:MOST_ROWS]
     more = [phrases.more(len(lines), MOST_ROWS)] if len(lines) > MOST_ROWS else []
     notes = list(view.hang.notes)

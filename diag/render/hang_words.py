@@ -79,9 +79,14 @@ def suspect(each: Suspect) -> str:
     return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
-def undecided(each: Undecided) -> str:
-    would = f"; the dump of {_any_of(each.deciders)} would decide" if each.deciders else ""
-    return f"Rank {each.rank}: undecided, {each.because}{would}."
+def undecided(every: Sequence[Undecided]) -> Iterator[str]:
+    """Those that are so for one reason together."""
+    alike: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for each in every:
+        alike.setdefault((each.because, each.deciders), []).append(each.rank)
+    for (because, deciders), who in alike.items():
+        would = f"; the dump of {_any_of(deciders)} would decide" if deciders else ""
+        yield f"{sentence(ranks(who))}: undecided, {because}{would}."
 
 
 def _any_of(numbers: Sequence[int]) -> str:

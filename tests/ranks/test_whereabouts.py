@@ -66,7 +66,7 @@ def test_the_gil_is_held_only_by_who_has_it_in_every_dump() -> None:
 def test_a_heartbeat_that_is_written_and_does_not_run_python_means_the_gil() -> None:
     assert told(whereabouts([], [beat(1, alive_s=1), beat(2)], [])) == [(1, "gil")]
     (found,) = whereabouts([], [replace(beat(1, alive_s=1), state="D")], [])
-    assert "the kernel holds the process" in found.says
+    assert "the kernel holds it" in found.says
 
 
 def test_a_rank_that_was_started_again_has_not_ended() -> None:

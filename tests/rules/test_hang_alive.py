@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import msgspec
+
+from diag.model.live import Frame, StackDump, ThreadStack
+from diag.model.stack_file import SCHEMA, SUFFIX, StackFile
 from diag.rules.finding import CannotTell
 from tests.builders.job_log import JobLog
 from tests.rules.asking import Ask, ThreeCases, only_finding
@@ -130,3 +134,21 @@ def test_gloo_tells_that_sizes_differ_and_not_whose_is_wrong(ask: Ask) -> None:
     finding = only_finding(ask("hang.mismatch", log))
     assert "was sent 88 bytes where its own tensor takes 44" in finding.claim
     assert finding.title == "Ranks do not agree on the sizes of a collective"
+
+
+def test_a_stopped_process_waits_for_nobody(ask: Ask) -> None:
+    finding = only_finding(ask("hang.stacks", looked_at("S", "T", "S")))
+    assert finding.title.startswith("Rank 1 stands stopped by a signal (state T), in all_reduce")
+    assert finding.next[0] == "Find out who stopped it; it goes on with: kill -CONT 101"
+
+
+def looked_at(*states: str) -> Files:
+    """What is kept of live ranks, all of them in an all-reduce, by the kernel's state of each."""
+    frames = [Frame(*frame) for frame in IN_ALL_REDUCE]
+    files = {}
+    for rank, state in enumerate(states):
+        pid = 100 + rank
+        stack = ThreadStack(pid, pid, "MainThread", frames, holds_gil=False, is_running=False)
+        kept = StackFile(SCHEMA, pid, "a", [StackDump(pid, S, [stack], 1)], rank, states={pid: state})
+        files[f"rank{rank}{SUFFIX}"] = msgspec.json.encode(kept).decode()
+    return Files(files)
