@@ -38,7 +38,7 @@ def test_traces_and_figures_of_a_run_with_a_late_rank(diag: Command, tmp_path: P
     assert {each.op for each in found.collectives} == {Primitive.BROADCAST}
     assert [each.variant for each in found.measurements] == ["after_backward", "buckets"]
     again = json.loads(diag("report", kept, "--format", "json").is_quiet_success())
-    assert {each["rule"] for each in again["clear"]} == {"comm.wrong", "probe.wrong"}
+    assert {each["rule"] for each in again["clear"]} >= {"comm.wrong", "probe.wrong"}
     rows = diag("query", kept, "SELECT op, n_ranks, n_wrong, p5_ns <= time_ns FROM comm_measurement").is_quiet_success()
     assert rows.count("broadcast") == len(found.collectives)
 
