@@ -113,7 +113,7 @@ def export(
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
-    from diag.rules.analysis import parse_window
+    from diag.rules.analysis import AnalysisOptions, parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:
@@ -136,8 +136,9 @@ def export(
         with_ncu_report=with_ncu_report,
         note=note,
     )
+    analysis = AnalysisOptions(window, ceilings=chosen(None))
     with StatusLine() as status, opened(inputs, options, status) as case:
-        said = _write(kind, wishes, case, status)
+        said = _write(kind, wishes, case, analysis, status)
     for sentence in said:
         remark(sentence)
 
@@ -213,11 +214,10 @@ def _checked(wishes: _Wishes) -> Kind:
     return Kind.TABLES if wishes.table is None else Kind.TABLE
 
 
-def _write(kind: Kind, wishes: _Wishes, case: Case, status: StatusLine) -> Sequence[str]:
+def _write(kind: Kind, wishes: _Wishes, case: Case, analysis: AnalysisOptions, status: StatusLine) -> Sequence[str]:
     """Writes it, and returns what there is to say to whoever sits at the terminal."""
     from diag.export import axis, tables
     from diag.model import units
-    from diag.rules.analysis import AnalysisOptions
     from diag.timeline.elsewhere import elsewhere
 
     output, output_format = wishes.output, wishes.output_format
@@ -226,7 +226,6 @@ def _write(kind: Kind, wishes: _Wishes, case: Case, status: StatusLine) -> Seque
             raise UsageError(said)
         if kind in (Kind.TABLE, Kind.TABLES):
             note(said)
-    analysis = AnalysisOptions(wishes.window, ceilings=chosen(None))
     parts = axis.parts(case, wishes.window)
     match kind:
         case Kind.PLOTS:
