@@ -139,8 +139,14 @@ def _failure(failed: dict[int, int], n_ranks: int, folder: Path) -> DiagError:
     """Of several that fail, the one that was ended by a signal, or that ends as diag does: the others only noticed."""
     first = min(failed, key=lambda rank: (failed[rank] > 0, failed[rank] not in (2, 3), rank))
     status = failed[first]
+    last = _last_words(_errors_of(folder, first))
     if status < 0:
-        return DiagError(f"Rank {first} of {n_ranks} was ended by {signal.Signals(-status).name}. Run it once more.")
-    lines = _errors_of(folder, first).read_text(errors="replace").strip().splitlines()
-    last = lines[-1] if lines else f"it said nothing, and its status is {status}."
+        ended = f"Rank {first} of {n_ranks} was ended by {signal.Signals(-status).name}"
+        return DiagError(f"{ended}{last and f' after it said: {last}'}. Run it once more.")
+    last = last or f"it said nothing, and its status is {status}."
     return UsageError(last) if status == UsageError.exit_status else DiagError(f"Rank {first} of {n_ranks}: {last}")
+
+
+def _last_words(errors: Path) -> str:
+    lines = errors.read_text(errors="replace").strip().splitlines()
+    return lines[-1].strip() if lines else ""

@@ -55,6 +55,14 @@ def test_the_rank_that_fails_is_named_and_one_that_hangs_is_ended(
     assert not is_alive(int((tmp_path / "0").read_text()))
 
 
+def test_what_a_rank_said_before_a_signal_ended_it_is_told() -> None:
+    code = "import os, sys; print('what(): no route', file=sys.stderr, flush=True); os.abort()"
+    with pytest.raises(DiagError, match=r"was ended by SIGABRT after it said: what\(\): no route\. Run it once more"):
+        list(together(python(code), 2))
+    with pytest.raises(DiagError, match=r"was ended by SIGABRT\. Run it once more"):
+        list(together(python("import os; os.abort()"), 2))
+
+
 def test_nobody_is_left_behind_when_whoever_listens_goes_away(tmp_path: Path) -> None:
     code = WRITES_PID + "print('here', flush=True); time.sleep(600)"
     lines = together(python(code, tmp_path), 2)
