@@ -22,13 +22,15 @@ def blocked(job: Job, limits: Limits) -> Iterator[Answer]:
               a collective that no rank completes before all have entered it, and did not complete it while a peer did:
               its device or its watchdog stopped. Completions come from what the recorder retired and from the last
               completed number of each group; the recorded state alone proves nothing. A rank without a dump is a
-              suspect and never named, unless a log or heartbeat says that it ended; whom an absent dump might convict
-              or free is undecided. Stacks, heartbeats and logs say what the host does, where there are any.
+              suspect and never named, unless a log or heartbeat says that it ended or was restarted; whom an absent
+              dump might convict or free is undecided. A rank that is named was *restarted* where it is a new process
+              and others are not (docs/hang-method.md says what proves that). Stacks, heartbeats and logs say what the
+              host does, where there are any.
     Matters   One rank stops all of them, and every other rank's watchdog reports a timeout of a rank that only waits.
     Do        Host blocked: look at its stack. Device stopped: look for Xid errors and replace the device.
     Refute    A second dump, a minute later, shows the call on these ranks.
     """
-    yield from answers(job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.TRANSPORT, Cause.LATE))
+    yield from answers(job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.RESTARTED, Cause.TRANSPORT, Cause.LATE))
 
 
 @job_rule("hang.mismatch", needs=(*RECORDERS, "log_event"))

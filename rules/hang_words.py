@@ -24,6 +24,8 @@ REFUTES: Mapping[Cause, str] = {
     Cause.CYCLE: "A second dump, a minute later, shows one of these calls completed.",
     Cause.UNFINISHED: "A second dump, a minute later, shows it completed: then it was only running.",
     Cause.DEAD: "The process of the rank is still there, on its host.",
+    Cause.RESTARTED: "The other ranks were restarted as well, after their dumps: then dumps of one moment show no such "
+    "thing.",
     Cause.TRANSPORT: "nccl-tests between the same hosts runs without an error, again and again.",
     Cause.GROUPS: "The groups of that name are meant to be different ones, made by parts of the job apart.",
     Cause.INIT: "The ranks belong to two jobs, whose dumps lie in one folder.",
@@ -38,6 +40,8 @@ NEXT: Mapping[Cause, str] = {
     Cause.CYCLE: "Give both directions one order (batch_isend_irecv), or let one side receive first.",
     Cause.UNFINISHED: "See whether the devices compute or poll: nvidia-smi dmon -s pu on the hosts of these ranks.",
     Cause.DEAD: "Read the end of its log, and of the kernel's: dmesg | grep -i -e oom -e killed -e xid",
+    Cause.RESTARTED: "Restart the job as a whole: communicators do not take a new process in. Then read the end of the "
+    "log of the earlier process.",
     Cause.TRANSPORT: "Run nccl-tests on the same hosts: all_reduce_perf -b 8 -e 1G -f 2 -g GPUS",
     Cause.GROUPS: "Let every rank call new_group for every group, in the same order, with the same list of ranks.",
     Cause.INIT: "Compare WORLD_SIZE, RANK and MASTER_ADDR of these ranks with those of the others.",
@@ -145,6 +149,8 @@ def title(fault: Fault) -> str:
             return f"{op} was entered by {rank_list(fault.candidates)} and finished by none"
         case Cause.DEAD:
             return f"{ranks} {verb.be} gone, and the others wait for {verb.it}"
+        case Cause.RESTARTED:
+            return f"{ranks} {verb.be} not the process any more that the others wait for: restarted alone"
         case Cause.TRANSPORT:
             return f"{ranks} {verb.hold} up the job: {verb.their} link failed"
         case Cause.GROUPS if not fault.differing:
@@ -209,6 +215,8 @@ def _what(fault: Fault) -> str:
             )
         case Cause.DEAD:
             return f"{ranks} ended."
+        case Cause.RESTARTED:
+            return f"{ranks} began anew, while the others wait in {_quoted(fault.call)}."
         case Cause.GROUPS | Cause.INIT if not fault.differing:
             return f"{ranks} {verb.be} in a call that ends when all members have made it, with the same arguments."
         case Cause.GROUPS | Cause.INIT:

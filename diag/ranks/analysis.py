@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from diag.ranks.blame import Blame, blame
 from diag.ranks.dumps import Dumps
-from diag.ranks.faults import dead_faults, faults_of
+from diag.ranks.faults import faults_of, gone_faults
 from diag.ranks.group_faults import group_faults, init_faults, making_faults
 from diag.ranks.hang import (
     Cause,
@@ -52,7 +52,7 @@ def analyse(
     faults = [fused(replace(fault, waiting=_waiting(fault, chains)), by_rank) for fault in faults]
     faults = _with_makers(faults, by_rank)
     faults.extend(fault for fault in told if not any(fault.cause is each.cause for each in faults))
-    faults.extend(dead_faults(found, by_rank, {rank for fault in faults for rank in fault.ranks}))
+    faults.extend(gone_faults(found, by_rank, {rank for fault in faults for rank in fault.ranks}))
     named = {rank for fault in faults for rank in fault.ranks}
     suspects = tuple(_suspects(found, by_rank, named))
     undecided = tuple(each for each in found.undecided if each.rank not in named)

@@ -58,7 +58,11 @@ def _same_calls(evidence: Evidence) -> Check:
         return Check(question, "not known", "The dumps agree, and do not say how many ranks there are.", how)
     if missing := set(range(size)) - evidence.called:
         return Check(question, "not known", f"The dumps of {ranks(missing)} hold no collective.", how)
-    if late := [fault for fault in evidence.faults(Cause.HOST, Cause.CYCLE, Cause.DEAD, Cause.LATE) if fault.call]:
+    if late := [
+        fault
+        for fault in evidence.faults(Cause.HOST, Cause.CYCLE, Cause.DEAD, Cause.RESTARTED, Cause.LATE)
+        if fault.call
+    ]:
         who, call = ranks(rank for fault in late for rank in fault.ranks), late[0].call
         said = f"So far the dumps of all {size} ranks agree; {who} came no further than before {call}."
         return Check(question, "not known", said, "See where these ranks are: did they leave it out, or do they come?")
@@ -152,10 +156,11 @@ def _early(evidence: Evidence) -> Check:
     if ended:
         said = "; ".join(f"rank {beat.rank}: {beat.ended}" for beat in ended[:4])
         return Check(question, "no", f"{said}{f'; {len(ended) - 4} more' if len(ended) > 4 else ''}.")
-    if dead := evidence.faults(Cause.DEAD):
-        return Check(question, "no", f"Dead or restarted: {ranks(r for fault in dead for r in fault.ranks)}.")
-    if gone := evidence.of_kind(*_ENDS):
-        return Check(question, "no", f"A log says: {gone[0].text}")
+    if gone := evidence.faults(Cause.DEAD, Cause.RESTARTED):
+        said = "; ".join(f"{fault.cause} ({ranks(fault.ranks)})" for fault in gone)
+        return Check(question, "no", f"{said[:1].upper()}{said[1:]}.")
+    if ends := evidence.of_kind(*_ENDS):
+        return Check(question, "no", f"A log says: {ends[0].text}")
     alive = {beat.rank for beat in evidence.job.heartbeats if beat.condition != "not written"}
     alive |= {thread.rank for thread in evidence.job.stacks if thread.rank is not None}
     size = evidence.world_size

@@ -8,6 +8,7 @@ from diag.ranks.blame import Blame, Cycle, Missing, Stuck, Unfinished
 from diag.ranks.differing import Disagreement
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import Cause, Differing, Fault, Where
+from diag.ranks.restarts import RESTARTED
 from diag.ranks.wait_graph import CallNode
 
 
@@ -144,20 +145,33 @@ def _unfinished(found: Blame, each: Unfinished) -> Fault:
     )
 
 
-def dead_faults(found: Blame, where: Mapping[int, Sequence[Where]], named: Collection[int]) -> Iterator[Fault]:
-    """Ranks of which other evidence says that they ended."""
-    ended = [rank for rank, says in where.items() if rank not in named and any(one.what == "ended" for one in says)]
-    awaited = [rank for rank in sorted(ended) if rank in found.absent]
-    if awaited:
-        node = next((node for node in found.graph.nodes if node.needs.keys() & set(awaited)), None)
-        call = found.call(node) if node is not None else None
-        waiting = {rank for one in found.graph.nodes if one.needs.keys() & set(awaited) for rank in one.rows}
-        yield Fault(
-            cause=Cause.DEAD,
-            ranks=tuple(awaited),
-            group=node.group.label if node is not None else None,
-            call=call,
-            sequence=call.sequence if call is not None else None,
-            waiting=tuple(sorted(waiting)),
-            where=tuple(one for rank in awaited for one in where[rank] if one.what == "ended"),
-        )
+GONE: Mapping[str, Cause] = {RESTARTED: Cause.RESTARTED, "ended": Cause.DEAD}
+"""By `Where.what`: what explains that a rank without a dump does not come. Whoever runs anew did end before."""
+
+
+def gone_faults(found: Blame, where: Mapping[int, Sequence[Where]], named: Collection[int]) -> Iterator[Fault]:
+    """Ranks without a dump of which other evidence says that they ended, or run anew."""
+    explained = set(named)
+    for what, cause in GONE.items():
+        ranks = [rank for rank in found.absent if rank not in explained and _says(where.get(rank, ()), what)]
+        if ranks:
+            explained.update(ranks)
+            yield _gone(found, where, ranks, what, cause)
+
+
+def _says(where: Sequence[Where], what: str) -> bool:
+    return any(one.what == what for one in where)
+
+
+def _gone(found: Blame, where: Mapping[int, Sequence[Where]], ranks: Sequence[int], what: str, cause: Cause) -> Fault:
+    nodes = [node for node in found.graph.nodes if node.needs.keys() & set(ranks)]
+    call = found.call(nodes[0]) if nodes else None
+    return Fault(
+        cause=cause,
+        ranks=tuple(ranks),
+        group=nodes[0].group.label if nodes else None,
+        call=call,
+        sequence=call.sequence if call is not None else None,
+        waiting=tuple(sorted({rank for node in nodes for rank in node.rows})),
+        where=tuple(one for rank in ranks for one in where[rank] if one.what == what),
+    )

@@ -25,7 +25,8 @@ class Cause(StrEnum):
     TENSORS = "a different shape or dtype"
     CYCLE = "a cycle of ranks that wait for each other"
     UNFINISHED = "entered by all, finished by none"
-    DEAD = "dead or restarted"
+    DEAD = "dead"
+    RESTARTED = "restarted while the others were not"
     TRANSPORT = "a link or transport fault"
     GROUPS = "groups whose members disagree"
     INIT = "an initialisation that disagrees"
@@ -187,7 +188,7 @@ class HangAnalysis:
     undecided: tuple[Undecided, ...]
     ranks: tuple[RankRow, ...]
     groups: tuple[GroupRow, ...]
-    restarted: tuple[int, ...] = ()  # ranks whose dumps contradict each other
+    restarted: tuple[int, ...] = ()  # ranks whose later dump has counted fewer calls
     notes: Sequence[str] = ()
 
     @property

@@ -17,6 +17,7 @@ from diag.ranks.log_faults import size_faults
 from diag.ranks.nccl_connections import Connection, load_connections
 from diag.ranks.nccl_health import NcclHealth, health_of
 from diag.ranks.recorders import load_dumps, with_frames
+from diag.ranks.restarts import restarts
 from diag.ranks.side_by_side import SideBySide, side_by_side
 from diag.ranks.summarise import summaries_of
 from diag.ranks.summary import RankSummary
@@ -63,7 +64,10 @@ class Job:
         """Why the job stands still, by the recorders of its ranks and what else is known of them."""
         sizes = {beat.rank: beat.world_size for beat in self.heartbeats if beat.world_size is not None}
         n_ranks = max((*sizes.values(), *self.dumps.world_sizes.values()), default=None)
-        where = whereabouts(self.stacks, self.heartbeats, self.events, n_ranks)
+        where = [
+            *whereabouts(self.stacks, self.heartbeats, self.events, n_ranks),
+            *restarts(self.dumps, self.heartbeats, self.events, n_ranks),
+        ]
         told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
         return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
 

@@ -13,6 +13,7 @@ from diag.ranks.ends import is_killed
 from diag.ranks.hang import Cause, Fault, Where
 from diag.ranks.heartbeats import RankBeat, ended_of_itself, newest, rank_of
 from diag.ranks.log_events import LogEvent
+from diag.ranks.restarts import RESTARTED
 from diag.ranks.thread_stacks import RankThread, gil_holders, last_main_threads
 
 HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
@@ -37,6 +38,9 @@ LINKS = frozenset({"InfiniBand completion error", "InfiniBand port or device eve
 OF_DEVICES = ("xid", "transport")
 """What names a device or link where every host is in the same place."""
 
+OF_A_NEW_PROCESS = frozenset({Cause.HOST, Cause.DEVICE, Cause.CALL, Cause.TENSORS})
+"""How a rank that was restarted alone looks to the recorders: it counts from the start, and calls what comes first."""
+
 
 def fused(fault: Fault, where: Mapping[int, Sequence[Where]]) -> Fault:
     """A fault with what is known of where its ranks are.
@@ -49,6 +53,8 @@ def fused(fault: Fault, where: Mapping[int, Sequence[Where]]) -> Fault:
     if not known:
         return fault
     frame = next((one.frame for one in known if one.frame is not None), fault.frame)
+    if fault.cause in OF_A_NEW_PROCESS and fault.ranks and _all(fault, where, RESTARTED):
+        return replace(fault, cause=Cause.RESTARTED, where=known, frame=frame, confidence="medium")
     if fault.cause is Cause.HOST and _all(fault, where, "ended"):
         return replace(fault, cause=Cause.DEAD, where=known, frame=frame)
     if fault.cause is Cause.HOST and _all(fault, where, "receive"):

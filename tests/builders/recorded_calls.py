@@ -30,6 +30,7 @@ class Recorded:
     sizes: tuple[int, ...] = (4,)
     dtype: str = "Float"
     created_ns: int | None = None
+    completed_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def rank_dump(
         is_p2p=column([call.is_p2p for call in calls]) != 0,
         is_done=column([call.is_done for call in calls]) != 0,
         created_ns=column([call.record if call.created_ns is None else call.created_ns for call in calls]),
-        completed_ns=column([-1 for _ in calls]),
+        completed_ns=column([-1 if call.completed_ns is None else call.completed_ns for call in calls]),
         timeout_ns=column([600_000_000_000 for _ in calls]),
         stack_id=column([-1 for _ in calls]),
     )

@@ -11,10 +11,11 @@ from diag.ingest.job_log.lines import Line, Marks
 from diag.ingest.job_log.prefix import Labelled, date_of, labelled, moment_of
 
 MARKS = Marks(
-    gates=(b"orch.distributed", b"orch/distributed", b"Root Cause (first", b"local_rank", b"endezvous", b"FAILED"),
+    gates=(b"orch.distributed", b"orch/distributed", b"Root Cause (first", b"local_rank", b"endezvous", b"FAILED",
+           b"global_ranks=["),
     marks=(
         b"Root Cause (first observed failure)", b"(local_rank: ", b"exitcode", b"received by PID ", b"Failures:",
-        b"  host      : ", b"  time      : ", b" signal SIG", b"Rendezvous", b"death signal",
+        b"  host      : ", b"  time      : ", b" signal SIG", b"Rendezvous", b"death signal", b"  global_ranks=[",
     ),
 )  # fmt: skip
 
@@ -46,12 +47,16 @@ _TIME = re.compile(r"\s+time +: (?P<time>\S{1,40})")
 _HOST = re.compile(r"\s+host +: (?P<host>\S{1,255})")
 _RANK = re.compile(r"\s+rank +: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d{1,5})\)")
 _EXIT = re.compile(r"\s+exitcode +: (?P<code>-?\d{1,6}) \(pid: (?P<pid>\d{1,10})\)")
+_WORKERS = re.compile(r"\s+global_ranks=\[(?P<ranks>[\d, ]{1,4000})\]")
+"""In what torchrun prints whenever it starts its workers ('Rendezvous complete for workers. Result:')."""
 _SIGNAL = re.compile(r"Signal (?P<number>\d{1,3}) \((?P<name>\w{1,20})\) received by PID (?P<pid>\d{1,10})")
 
 
 @dataclass
 class Launcher:
-    """torchrun ends with a block for each process that failed, 'Root Cause' for the one it saw first."""
+    """torchrun ends with a block for each process that failed, 'Root Cause' for the one it saw first. At each start
+    of its workers it prints which ranks they are.
+    """
 
     _is_first: bool = False
     _of: Place = field(default_factory=Place)
@@ -71,6 +76,9 @@ class Launcher:
             place = replace(self._of, pid=int(match["pid"]))
             fields = {"exitcode": int(match["code"]), "is_first_observed": self._is_first}
             yield Event(line.number, "launcher.exit", fields, shown(line.text), place, self._time_ns)
+        elif match := _WORKERS.match(text):
+            ranks = [int(rank) for rank in match["ranks"].replace(",", " ").split() if len(rank) < 8]
+            yield Event(line.number, "launcher.workers", {"ranks": ranks}, shown(line.text))
         elif match := _SIGNAL.search(text):
             place = replace(self._of, pid=int(match["pid"]))
             said = {"signal": match["name"], "number": int(match["number"]), "is_first_observed": self._is_first}

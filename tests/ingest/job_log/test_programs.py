@@ -113,3 +113,16 @@ def test_an_error_without_a_traceback_is_no_exception() -> None:
 def test_a_progress_bar_in_the_same_line() -> None:
     bar = "\rEpoch 1:  50%|####     |\r"
     assert [kind for kind, _ in said(bar + timed_out(0, 7)[0])] == ["watchdog.timeout"]
+
+
+def test_torchrun_tells_which_ranks_it_starts_each_time_that_it_does() -> None:
+    start = [
+        "I0321 02:07:08.408000 11 torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for "
+        "workers. Result:",
+        "0:   restart_count=0",
+        "0:   role_ranks=[8, 9]",
+        "0:   global_ranks=[8, 9]",
+    ]
+    found = [event for event in events(*start, *start) if event.kind == "launcher.workers"]
+    assert [event.fields["ranks"] for event in found] == [[8, 9]] * len(found)
+    assert sum(event.fields.get("times", 1) for event in found) == 2
