@@ -14,6 +14,7 @@ from typing import Literal
 from diag.model.rank_lists import ranks
 from diag.model.units import count
 from diag.ranks.checklist_evidence import Evidence
+from diag.ranks.device_binding import bindings
 from diag.ranks.hang import Cause, HangAnalysis
 from diag.ranks.job import Job
 
@@ -101,8 +102,9 @@ def _device(evidence: Evidence) -> Check:
     question = "Is each rank's device bound by its local rank?"
     by_rank, by_bus = evidence.devices_of_ranks, evidence.devices_of_processes
     places = max(by_rank, by_bus, key=len)
-    if duplicate := [event for event in evidence.of_kind("nccl.warning") if "uplicate GPU" in event.text]:
-        return Check(question, "no", f"NCCL says so: {duplicate[0].text}")
+    wrong = bindings(evidence.job.events)
+    if sure := [each for each in wrong if each.wrong != "by global rank"]:
+        return Check(question, "no", f"A log says so: {sure[0].event.text}")
     numbered = {host for host, _ in by_rank if len({device for at, device in by_rank if at == host}) > 1}
     certain = [*by_bus.items(), *(item for item in by_rank.items() if item[0][0] in numbered)]
     if shared := [(place, who) for place, who in certain if len(who) > 1]:
@@ -117,6 +119,9 @@ def _device(evidence: Evidence) -> Check:
         return Check(
             question, "not known", said, f"On {host}: nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv"
         )
+    if wrong:
+        said = f"On host {wrong[0].host} {ranks(wrong[0].ranks)} took the devices of their numbers in the job."
+        return Check(question, "not known", said, how)
     size = evidence.world_size
     if size is None or len(places) < size:
         return Check(question, "not known", f"The {count(len(places), 'device')} named are of one rank each.", how)
