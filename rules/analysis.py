@@ -92,6 +92,7 @@ def analyse(case: Case, options: AnalysisOptions | None = None) -> Report:
         case,
         traces,
         gathered=[summary for shard in shards for summary in shard.summaries],
+        watched=watched,
     )
     has_recorders = job.has_any(RECORDERS)
     answers = [

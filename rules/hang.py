@@ -11,6 +11,8 @@ from diag.rules.finding import Answer
 from diag.rules.hang_words import RECORDERS, answers
 from diag.rules.thresholds import Limits
 
+BLOCKED = (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.RESTARTED, Cause.TRANSPORT, Cause.LATE)
+
 
 @job_rule("hang.blocked", needs=RECORDERS)
 def blocked(job: Job, limits: Limits) -> Iterator[Answer]:
@@ -25,12 +27,17 @@ def blocked(job: Job, limits: Limits) -> Iterator[Answer]:
               suspect and never named, unless a log or heartbeat says that it ended or was restarted; whom an absent
               dump might convict or free is undecided. A rank that is named was *restarted* where it is a new process
               and others are not (docs/hang-method.md says what proves that). Stacks, heartbeats and logs say what the
-              host does, where there are any.
+              host does, where there are any. Readings of NVML, where diag watch recorded them while the call was
+              outstanding and a rank held its device alone, say what the device does if `agree` of them do: busy
+              (`busy`) at less than `waits` of its power limit it waits in a collective, at `computes` or more it
+              computes, and without any kernel and with nothing outstanding the host blocks. They name nobody.
     Matters   One rank stops all of them, and every other rank's watchdog reports a timeout of a rank that only waits.
     Do        Host blocked: look at its stack. Device stopped: look for Xid errors and replace the device.
     Refute    A second dump, a minute later, shows the call on these ranks.
     """
-    yield from answers(job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.RESTARTED, Cause.TRANSPORT, Cause.LATE))
+    yield from answers(
+        job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.RESTARTED, Cause.TRANSPORT, Cause.LATE), limits
+    )
 
 
 @job_rule("hang.mismatch", needs=(*RECORDERS, "log_event"))
@@ -74,9 +81,10 @@ def unfinished(job: Job, limits: Limits) -> Iterator[Answer]:
     Asks      Is there a call that all its ranks entered, that nothing recorded holds up, and that does not complete?
     Decides   By the wait graph: a call at the head of the device of all its members. Which of them holds it the
               recorders cannot tell: a kernel before it that does not end, a device or link that failed, a different
-              root, or it is only running. All are candidates and none is named.
+              root, or it is only running. All are candidates and none is named. Readings of NVML (diag watch) tell
+              stuck from slow as in hang.blocked.
     Matters   The ranks look alike; what differs is below the recorder.
     Do        Compare the devices: power, clocks, Xid errors, NVLink and InfiniBand counters; take stacks.
     Refute    A second dump, a minute later, shows it completed.
     """
-    yield from answers(job, (Cause.UNFINISHED,))
+    yield from answers(job, (Cause.UNFINISHED,), limits)

@@ -8,7 +8,9 @@ from diag.model import units
 from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.hang import Call, Cause, Fault, HangAnalysis
 from diag.ranks.job import Job
+from diag.rules import hang_devices
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
+from diag.rules.thresholds import Limits
 
 MOST_SHOWN = 8
 
@@ -52,12 +54,17 @@ EVERY_SHAPE = "Print the shapes and dtypes of that step's collectives on every r
 """Where it is not known which call it was."""
 
 
-def answers(job: Job, causes: Collection[Cause], *, needs_all: bool = True) -> Iterator[Answer]:
-    """A finding for each fault of one of these causes; else clear, where no absent dump could show one."""
+def answers(
+    job: Job, causes: Collection[Cause], limits: Limits | None = None, *, needs_all: bool = True
+) -> Iterator[Answer]:
+    """A finding for each fault of one of these causes; else clear, where no absent dump could show one.
+
+    `limits`: where it is also told what the devices do.
+    """
     hang = job.hang
     about = Subject(subject_source(job))
     found = [fault for fault in hang.faults if fault.cause in causes]
-    yield from (finding_of(job, fault) for fault in found)
+    yield from (finding_of(job, fault, limits) for fault in found)
     if not found:
         if not hang.dumped:
             yield CannotTell(about, NO_RANKS if job.dumps.unranked else NO_DUMPS)
@@ -91,10 +98,11 @@ def missing_dumps(hang: HangAnalysis) -> str:
     return f"ranks have no dump: any of {rank_list(deciders)} may show it"
 
 
-def finding_of(job: Job, fault: Fault) -> Finding:
+def finding_of(job: Job, fault: Fault, limits: Limits | None = None) -> Finding:
+    of_devices = () if limits is None else hang_devices.sentences(job, fault, limits)
     return Finding(
         title=title(fault),
-        claim=claim(fault),
+        claim=" ".join([claim(fault), *of_devices]),
         subject=Subject(
             _source_of(job, fault), ranks=fault.ranks or fault.candidates, range=str(fault.call or "") or None
         ),
@@ -102,7 +110,10 @@ def finding_of(job: Job, fault: Fault) -> Finding:
         held_up=len(fault.waiting),
         level="warning" if fault.cause is Cause.LATE else "critical",
         confidence=fault.confidence,
-        evidence=list(evidence(job, fault)),
+        evidence=[
+            *evidence(job, fault),
+            *(() if limits is None else hang_devices.evidence(job, fault, limits)),
+        ],
         refute=REFUTES[fault.cause],
         next=[*_look_at(fault), NEXT[fault.cause] if fault.call or fault.cause is not Cause.TENSORS else EVERY_SHAPE],
     )

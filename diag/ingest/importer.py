@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import benchmark, heartbeat, kineto, launches, nsys_conversion, nsys_sqlite, stack_dump, topology
+from diag.ingest import (
+    benchmark,
+    heartbeat,
+    kineto,
+    launches,
+    live_record,
+    nsys_conversion,
+    nsys_sqlite,
+    stack_dump,
+    topology,
+)
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
@@ -25,6 +35,7 @@ from diag.ingest.rank_names import name_ranks
 from diag.ingest.recorder import read as recorder
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.waits import store_waits
+from diag.launches.live_runs import KIND as LIVE
 from diag.store.cache import Cache, file_digest, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
@@ -84,14 +95,21 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
 @contextmanager
 def _given(path: Path, cache: Cache | None) -> Iterator[Case]:
     """A case that belongs to the user: never written, not even what SQLite would put beside it."""
-    with work_folder(cache.folder if cache else None) as folder:
-        with held(path, wait=False) as is_at_rest:
-            at_rest = path if is_at_rest else copy_while_written(path, folder)
-        beside = companions(at_rest)
-        readable = up_to_date(settled_copy(at_rest, beside, folder) if beside else at_rest, folder)
-        with Case.open(readable, "immutable") as case, _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"):
-            check_rows(case, path)
-            yield case
+    with (
+        work_folder(cache.folder if cache else None) as folder,
+        Case.open(_at_rest(path, folder), "immutable") as case,
+        _whole(case, f"{path} is damaged. {IMPORT_AGAIN}"),
+    ):
+        check_rows(case, path)
+        yield case
+
+
+def _at_rest(path: Path, folder: Path) -> Path:
+    """A case of this schema that nobody writes: this one, or a copy in `folder`."""
+    with held(path, wait=False) as is_at_rest:
+        at_rest = path if is_at_rest else copy_while_written(path, folder)
+    beside = companions(at_rest)
+    return up_to_date(settled_copy(at_rest, beside, folder) if beside else at_rest, folder)
 
 
 @contextmanager
@@ -271,6 +289,8 @@ def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progr
             progress=progress,
         )
         return made.export, "nsys-sqlite"
+    if item.kind == LIVE:
+        return _at_rest(item.path, folder), item.kind
     if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
         return settled_copy(item.path, beside, folder), item.kind
     return item.path, item.kind
@@ -290,6 +310,7 @@ _BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], Non
 _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "benchmark": benchmark.read,
     "heartbeat": heartbeat.read,
+    LIVE: live_record.read,
     "stack-dump": stack_dump.read,
     "job-log": job_log.read,
     "nccl-ras": ras_json.read,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import nsys_report
+from diag.ingest import live_record, nsys_report
 from diag.ingest.detect import READABLE, UnknownKind, detect
 from diag.ingest.input_file import Progress, silent
+from diag.launches.live_runs import KIND as LIVE
 from diag.model.units import count
 
 DEEPEST = 8
@@ -36,7 +37,8 @@ def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
     """The inputs behind the names, in their order; a folder stands for the reports and traces that lie in it.
 
     A file named twice is one input. `note` hears what was found in each folder and what was passed over. Raises
-    InputError when one cannot be read or a folder has none, and UsageError when a case stands beside other inputs.
+    InputError when one cannot be read or a folder has none, and UsageError when a case stands beside other inputs,
+    unless it is the record of a watch.
     """
     found: dict[tuple[int, int], Input] = {}
     for path in named:
@@ -44,9 +46,15 @@ def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
             stat = item.path.stat()
             found.setdefault((stat.st_dev, stat.st_ino), item)
     inputs = list(found.values())
+    if len(inputs) > 1:
+        inputs = [replace(item, kind=LIVE) if _is_record(item) else item for item in inputs]
     if len(inputs) > 1 and any(item.kind == "case" for item in inputs):
         raise UsageError("A case cannot be mixed with other inputs. Import all the original files together instead.")
     return inputs
+
+
+def _is_record(item: Input) -> bool:
+    return item.kind == "case" and live_record.is_record(item.path)
 
 
 def _in_folder(folder: Path, note: Progress) -> list[Input]:
@@ -107,6 +115,7 @@ _NAMES = {
     "nccl-ras": "status of NCCL's RAS",
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
+    LIVE: "record of a watch",
 }
 
 
@@ -154,6 +163,7 @@ def _known(file: Path) -> Input | str:
     if not file.stat().st_size and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
         return "empty"
     try:
-        return Input(file, detect(file), in_folder=True)
+        item = Input(file, detect(file), in_folder=True)
+        return replace(item, kind=LIVE) if _is_record(item) else item
     except UnknownKind as error:
         return error.what

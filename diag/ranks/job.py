@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from diag.model.live_run import LiveRun
 from diag.ranks.analysis import analyse
 from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
@@ -16,6 +17,7 @@ from diag.ranks.log_events import LogEvent, load_events
 from diag.ranks.log_faults import size_faults
 from diag.ranks.nccl_connections import Connection, load_connections
 from diag.ranks.nccl_health import NcclHealth, health_of
+from diag.ranks.rank_devices import RankDevice, rank_devices
 from diag.ranks.recorders import load_dumps, with_frames
 from diag.ranks.restarts import restarts
 from diag.ranks.side_by_side import SideBySide, side_by_side
@@ -37,6 +39,7 @@ class Job:
     case: Case
     traces: Sequence[Trace] = ()
     gathered: Sequence[RankSummary] = ()  # of traces whose events lie in other cases
+    watched: Sequence[LiveRun] = ()  # what `diag watch` recorded of hosts of the job
 
     @cached_property
     def sources(self) -> Sequence[Source]:
@@ -70,6 +73,11 @@ class Job:
         ]
         told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
         return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
+
+    @cached_property
+    def devices(self) -> Mapping[int, RankDevice]:
+        """By rank the device that is its own, where one was watched."""
+        return rank_devices(self.watched, {source.id: source.host for source in self.sources}, self.heartbeats)
 
     @cached_property
     def events(self) -> Sequence[LogEvent]:

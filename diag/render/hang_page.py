@@ -228,4 +228,5 @@ _KINDS = {
     "nccl-ras": "report of NCCL RAS",
     "nccl-tests": "result of nccl-tests",
     "topology": "topology",
+    "live": "record of a watch",
 }

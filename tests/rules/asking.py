@@ -42,7 +42,7 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
     rule, limits = engine.rules()[rule_id], thresholds.load().get(rule_id, {})
     with imported(export, folder) as case:
         if isinstance(rule, engine.JobRule):
-            return list(engine.run_on_job(rule, Job(case, traces_of(case)), limits))
+            return list(engine.run_on_job(rule, Job(case, traces_of(case), watched=live_runs(case)), limits))
         (source,) = case.sources
         if isinstance(rule, engine.KernelRule):
             kernels = profiled_kernels(case, source.id)
