@@ -43,7 +43,7 @@ SUBJECTS = (
     "comm_wrong", "comm_bandwidth", "comm_fit", "comm_topology",
     "live_errors", "live_orphans", "live_memory", "live_clocks", "live_link",
     "live_host", "live_loader", "live_collective", "live_stacks", "live_cores",
-    "ranks_capture", "ranks_late", "ranks_balance", "comm_exposed", "comm_small", "comm_rate",
+    "ranks_capture", "ranks_late", "ranks_balance", "ranks_power", "comm_exposed", "comm_small", "comm_rate",
     "hang", "hang_setup", "hang_binding", "hang_alive", "hang_coverage",
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",

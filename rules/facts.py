@@ -151,6 +151,7 @@ JOB_FACTS = {
     "thread_stack": "stacks of the ranks' threads (py-spy dump, or faulthandler)",
     "heartbeat": "heartbeat files of the ranks",
     "log_event": "logs of NCCL (NCCL_DEBUG=INFO), PyTorch's watchdog or Slurm",
+    "live_snapshot": "records of diag watch on the hosts of the ranks",
     "comm_measurement": "measured collectives (nccl-tests, or the collective probes)",
     "link": "the topology of a host (nvidia-smi topo -m)",
     "collective": "communication in a trace (nsys with NCCL's NVTX ranges, or torch.profiler)",

@@ -11,6 +11,7 @@ from diag.ranks.balance import Receipts, Speed, imbalance_of, receipts_of, speed
 from diag.ranks.job import Job
 from diag.ranks.side_by_side import SideBySide
 from diag.rules import rank_subjects as ranks_of
+from diag.rules import ranks_power
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
@@ -108,10 +109,12 @@ def slow_device(job: Job, limits: Limits) -> Iterator[Answer]:
     if not is_slow.any():
         yield Clear(subject)
     for rank in np.flatnonzero(is_slow).tolist():
-        yield _slow(side, speed, rank)
+        yield _slow(job, speed, rank)
 
 
-def _slow(side: SideBySide, speed: Speed, rank: int) -> Finding:
+def _slow(job: Job, speed: Speed, rank: int) -> Finding:
+    side = job.side_by_side
+    of_power = ranks_power.compared(job, side.summaries[rank].rank)
     window_ns = ranks_of.window_ns(side, rank)
     lost_ns = min(round(speed.lost_ns(rank)), window_ns)
     ratio = float(speed.ratio[rank])
@@ -120,7 +123,7 @@ def _slow(side: SideBySide, speed: Speed, rank: int) -> Finding:
         claim=f"Of {units.count(speed.n_kernels, 'kernel')} that all ranks launched equally often, those of "
         f"{ranks_of.names(side, [rank])} take {ratio:.2f} times as long as on the median rank; "
         f"{units.share(float(speed.slower_share[rank]))} of the time is in kernels that are slower there. "
-        f"{_clocks(side, rank)}",
+        f"{' '.join(filter(None, (_clocks(side, rank), of_power)))}",
         subject=ranks_of.subject_of(side, [rank]),
         share=lost_ns / window_ns,
         recoverable_ns=lost_ns,
