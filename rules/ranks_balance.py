@@ -9,9 +9,9 @@ import numpy as np
 from diag.model import units
 from diag.ranks.balance import Receipts, Speed, imbalance_of, receipts_of, speed_of
 from diag.ranks.job import Job
+from diag.ranks.rank_power import powers_of, usual_of
 from diag.ranks.side_by_side import SideBySide
 from diag.rules import rank_subjects as ranks_of
-from diag.rules import ranks_power
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
 from diag.rules.thresholds import Limits
@@ -114,7 +114,6 @@ def slow_device(job: Job, limits: Limits) -> Iterator[Answer]:
 
 def _slow(job: Job, speed: Speed, rank: int) -> Finding:
     side = job.side_by_side
-    of_power = ranks_power.compared(job, side.summaries[rank].rank)
     window_ns = ranks_of.window_ns(side, rank)
     lost_ns = min(round(speed.lost_ns(rank)), window_ns)
     ratio = float(speed.ratio[rank])
@@ -123,7 +122,7 @@ def _slow(job: Job, speed: Speed, rank: int) -> Finding:
         claim=f"Of {units.count(speed.n_kernels, 'kernel')} that all ranks launched equally often, those of "
         f"{ranks_of.names(side, [rank])} take {ratio:.2f} times as long as on the median rank; "
         f"{units.share(float(speed.slower_share[rank]))} of the time is in kernels that are slower there. "
-        f"{' '.join(filter(None, (_clocks(side, rank), of_power)))}",
+        f"{' '.join(filter(None, (_clocks(side, rank), _power(job, side.summaries[rank].rank))))}",
         subject=ranks_of.subject_of(side, [rank]),
         share=lost_ns / window_ns,
         recoverable_ns=lost_ns,
@@ -149,6 +148,18 @@ def _clocks(side: SideBySide, rank: int) -> str:
     usual = float(np.median(others))
     slower = "which explains it" if usual / own > 1.02 else "which does not explain it"
     return f"Its clock was {own / 1e6:,.0f} MHz while busy, that of the others {usual / 1e6:,.0f} MHz, {slower}."
+
+
+def _power(job: Job, rank: int | None) -> str:
+    """Where its device was watched; else empty."""
+    powers = powers_of(job.devices)
+    if rank is None or rank not in powers or len(powers) < 2:
+        return ""
+    own, (capped, _) = powers[rank], usual_of(powers, rank)
+    return (
+        f"Power held its clocks down in {units.share(own.capped)} of the readings of its watch, at a limit of "
+        f"{units.quantity(own.limit_w, 'W')}, those of the others in {units.share(capped)}."
+    )
 
 
 @job_rule("ranks.experts", needs=("collective",))

@@ -2,83 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Iterator, Mapping
 
 from diag.model import units
-from diag.model.clock_reasons import reason_of
-from diag.model.live import GpuReading
 from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
-from diag.ranks.rank_devices import RankDevice
+from diag.ranks.rank_power import PowerOfRank, powers_of, usual_of
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.hang_words import who
 from diag.rules.thresholds import Limits
 
-FEWEST_READINGS = 3
 MOST_SHOWN = 8
-
-
-@dataclass(frozen=True)
-class PowerOfRank:
-    """Of the readings in which kernels were resident and all of it could be read."""
-
-    device: RankDevice
-    n_readings: int
-    capped: float  # share of them in which power held the clocks down
-    sm_clock_hz: float  # mean
-    power_w: float  # mean
-    limit_w: float  # mean
-
-    @property
-    def in_words(self) -> str:
-        return (
-            f"capped in {units.share(self.capped)}, {units.quantity(self.power_w, 'W')} of "
-            f"{units.quantity(self.limit_w, 'W')}, {units.quantity(self.sm_clock_hz, 'Hz')}"
-        )
-
-
-def powers_of(job: Job) -> Mapping[int, PowerOfRank]:
-    """By rank, where its device is known and was read often enough."""
-    found = {rank: _power_of(device) for rank, device in job.devices.items()}
-    return {rank: power for rank, power in found.items() if power is not None}
-
-
-def _power_of(device: RankDevice) -> PowerOfRank | None:
-    told = [reading for _, reading in device.readings if _is_told(reading)]
-    if len(told) < FEWEST_READINGS:
-        return None
-    return PowerOfRank(
-        device=device,
-        n_readings=len(told),
-        capped=sum(map(_is_capped, told)) / len(told),
-        sm_clock_hz=_mean([reading.sm_clock_hz for reading in told]),
-        power_w=_mean([reading.power_w for reading in told]),
-        limit_w=_mean([reading.power_limit_w for reading in told]),
-    )
-
-
-def _is_told(reading: GpuReading) -> bool:
-    needed = (reading.clock_reasons, reading.sm_clock_hz, reading.sm_clock_max_hz, reading.power_w)
-    return bool(reading.resident_pct and reading.power_limit_w) and None not in needed
-
-
-def _is_capped(reading: GpuReading) -> bool:
-    is_named = any(reason_of(key).kind == "power" for key in reading.clock_reasons or ())
-    return is_named and (reading.sm_clock_hz or 0) < (reading.sm_clock_max_hz or 0)
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    return float(np.mean([value for value in values if value is not None]))
-
-
-def usual_of(powers: Mapping[int, PowerOfRank], rank: int) -> tuple[float, float]:
-    """Median over the other ranks: share of readings in which they were capped, and SM clock."""
-    others = [power for other, power in powers.items() if other != rank]
-    return float(np.median([each.capped for each in others])), float(np.median([each.sm_clock_hz for each in others]))
 
 
 @job_rule("ranks.power", needs=("live_snapshot",))
@@ -98,7 +33,7 @@ def power(job: Job, limits: Limits) -> Iterator[Answer]:
     """
     if len(job.devices) < 2:
         return
-    powers = powers_of(job)
+    powers = powers_of(job.devices)
     about = Subject(min(device.source for device in job.devices.values()), ranks=tuple(job.devices))
     if len(powers) < 2:
         yield CannotTell(about, "fewer than two ranks have readings of power, clocks and clock reasons under load")
@@ -130,7 +65,7 @@ def _finding(powers: Mapping[int, PowerOfRank], rank: int) -> Finding:
         confidence="medium",
         counterfactual="At the clock of the others, work that is bound by the SMs would take as long as theirs.",
         evidence=[
-            Evidence(f"rank {each}", powers[each].in_words, "text", "means of readings with resident kernels",
+            Evidence(f"rank {each}", _in_words(powers[each]), "text", "means of readings with resident kernels",
                      _READINGS.format(source=int(powers[each].device.source), index=int(powers[each].device.index)))
             for each in [rank, *others][:MOST_SHOWN]
         ],
@@ -145,13 +80,6 @@ _READINGS = (
 )
 
 
-def compared(job: Job, rank: int | None) -> str:
-    """What power says of a rank beside the others, as a sentence; empty where it was not watched."""
-    powers = powers_of(job)
-    if rank is None or rank not in powers or len(powers) < 2:
-        return ""
-    own, (capped, _) = powers[rank], usual_of(powers, rank)
-    return (
-        f"Power held its clocks down in {units.share(own.capped)} of the readings of its watch, at a limit of "
-        f"{units.quantity(own.limit_w, 'W')}, those of the others in {units.share(capped)}."
-    )
+def _in_words(power: PowerOfRank) -> str:
+    watts = f"{units.quantity(power.power_w, 'W')} of {units.quantity(power.limit_w, 'W')}"
+    return f"capped in {units.share(power.capped)}, {watts}, {units.quantity(power.sm_clock_hz, 'Hz')}"

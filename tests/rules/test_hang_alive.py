@@ -14,6 +14,7 @@ from diag.model.live import Frame, StackDump, ThreadStack
 from diag.model.stack_file import SCHEMA, SUFFIX, StackFile
 from diag.rules.finding import CannotTell
 from tests.builders.job_log import JobLog
+from tests.rules import hanging
 from tests.rules.asking import Ask, ThreeCases, only_finding
 
 S = 1_000_000_000
@@ -152,3 +153,27 @@ def looked_at(*states: str) -> Files:
         kept = StackFile(SCHEMA, pid, "a", [StackDump(pid, S, [stack], 1)], rank, states={pid: state})
         files[f"rank{rank}{SUFFIX}"] = msgspec.json.encode(kept).decode()
     return Files(files)
+
+
+@dataclass(frozen=True)
+class RestartedAlone:
+    """Ranks 0 and 2 left dumps; of rank 1 two heartbeats tell: one of a process that ended, one of another that runs."""
+
+    def write(self, path: Path) -> Path:
+        hanging.absent_host([0, 2]).write(path)
+        for name, beat in (("before", _beat(1, VANISHED, 0)), ("now", _beat(1, None, 0).replace("101", "901"))):
+            (path / f"rank1.{name}.heartbeat.json").write_text(beat, encoding="utf-8")
+        for rank in (0, 2):
+            (path / f"rank{rank}.heartbeat.json").write_text(_beat(rank, None, 0), encoding="utf-8")
+        return path
+
+    def backwards(self) -> Self:
+        return self
+
+
+def test_a_rank_that_was_restarted_alone_is_named_as_that(ask: Ask) -> None:
+    finding = only_finding(ask("hang.blocked", RestartedAlone()))
+    assert finding.subject.ranks == (1,)
+    assert finding.title == "Rank 1 is not the process any more that the others wait for: restarted alone"
+    assert "Rank 1 began anew" in finding.claim
+    assert "and process 901 runs" in finding.claim

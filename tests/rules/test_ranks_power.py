@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 from diag.model.live import GpuProcess
 from diag.rules.finding import Clear
 from tests.builders.live import Watched, device, process, untold_device, watched
+from tests.builders.rank_job import MS, RankJob
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
 CAPPED: dict[str, Any] = {
@@ -52,6 +55,28 @@ def test_capped_at_the_clock_of_the_others_costs_nothing(ask: Ask) -> None:
     """At full load every board meets its limit now and then."""
     (answer,) = ask("ranks.power", ranks(FREE, FREE, {**CAPPED, "sm_clock_hz": 1_970_000_000}))
     assert isinstance(answer, Clear)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """Traces of four ranks, of which the last is slow, and a record of their host."""
+
+    record: Watched
+
+    def write(self, path: Path) -> Path:
+        folder = RankJob(compute_ns=lambda rank, step: (5 if rank == 3 else 4) * MS).write(path)
+        self.record.write(folder / "host.diag")
+        return folder
+
+    def backwards(self) -> Self:
+        return self
+
+
+def test_a_slow_device_is_told_with_its_power(ask: Ask) -> None:
+    finding = only_finding(ask("ranks.slow_device", Traced(ranks(FREE, FREE, FREE, CAPPED))))
+    assert finding.subject.ranks == (3,)
+    assert "Power held its clocks down in 100.0 % of the readings" in finding.claim
+    assert "at a limit of 500 W, those of the others in 0 %" in finding.claim
 
 
 def test_one_rank_is_no_job(ask: Ask) -> None:
