@@ -157,7 +157,7 @@ def looked_at(*states: str) -> Files:
 
 @dataclass(frozen=True)
 class RestartedAlone:
-    """Ranks 0 and 2 left dumps; of rank 1 two heartbeats tell: one of a process that ended, one of another that runs."""
+    """Ranks 0 and 2 left dumps; of rank 1 two heartbeats tell: a process that ended, and another one that runs."""
 
     def write(self, path: Path) -> Path:
         hanging.absent_host([0, 2]).write(path)
