@@ -61,4 +61,4 @@ def _finish(benchmark: Benchmark, output: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    world.leave(main())

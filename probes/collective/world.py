@@ -6,12 +6,13 @@ NCCL where ranks have GPUs, each bound by its local rank; Gloo on CPUs.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from diag.errors import DiagError, UsageError
 from diag.probes.probe import Device
@@ -138,6 +139,17 @@ def opened(place: Place, device: Device, rendezvous: Path | None) -> Iterator[Wo
         yield world
     finally:
         dist.destroy_process_group()
+
+
+def leave(status: int) -> NoReturn:
+    """Ends this process without the interpreter's own end.
+
+    DistributedDataParallel keeps Gloo's threads alive after the group is destroyed, and one that lets go of a tensor
+    while the interpreter ends is ended by C++ with the whole process: "terminate called", SIGABRT (PyTorch 2.13).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _first_sentence(error: Exception) -> str:

@@ -23,7 +23,7 @@ from diag.probes.collective.observed import counted, declared
 from diag.probes.collective.request import Request
 from diag.probes.collective.sizes import Sizes
 from diag.probes.collective.weighted import average_gradients
-from diag.probes.collective.world import Place, World, opened
+from diag.probes.collective.world import Place, World, leave, opened
 from diag.probes.measure import Plan
 
 SHAPE = {"layers": 3, "width": 48, "batch": 8, "bucket": 2}
@@ -199,6 +199,7 @@ def main() -> None:
         found = {check.__name__: check(world) for check in CHECKS}
     if place.rank == 0:
         print(json.dumps(found))
+    leave(0)
 
 
 if __name__ == "__main__":

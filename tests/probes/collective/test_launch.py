@@ -63,6 +63,11 @@ def test_what_a_rank_said_before_a_signal_ended_it_is_told() -> None:
         list(together(python("import os; os.abort()"), 2))
 
 
+def test_a_rank_ends_well_while_a_thread_of_gloo_lets_go_of_a_tensor() -> None:
+    """Who lets the interpreter end here is ended by SIGABRT."""
+    assert list(together([sys.executable, str(Path(__file__).with_name("late_release.py"))], 2)) == ["left"]
+
+
 def test_nobody_is_left_behind_when_whoever_listens_goes_away(tmp_path: Path) -> None:
     code = WRITES_PID + "print('here', flush=True); time.sleep(600)"
     lines = together(python(code, tmp_path), 2)
