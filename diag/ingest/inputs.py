@@ -10,8 +10,10 @@ from pathlib import Path
 
 from diag.errors import InputError, UsageError
 from diag.ingest import nsys_report
-from diag.ingest.detect import READABLE, UnknownKind, detect
+from diag.ingest.detect import READABLE, UnknownKind, detect, is_begun_data
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.unread import KIND as UNREAD
+from diag.ingest.unread import is_for_a_rank
 from diag.model.units import count
 
 DEEPEST = 8
@@ -30,28 +32,54 @@ class Input:
     path: Path
     kind: str
     in_folder: bool = False  # found there, not named by the user
+    unread: str | None = None  # why nothing of it can be read
 
 
-def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
+def find_inputs(named: Sequence[Path], note: Progress = silent, *, tolerant: bool = False) -> list[Input]:
     """The inputs behind the names, in their order; a folder stands for the reports and traces that lie in it.
 
     A file named twice is one input. `note` hears what was found in each folder and what was passed over. Raises
     InputError when one cannot be read or a folder has none, and UsageError when a case stands beside other inputs.
+    `tolerant`: a file that cannot be read is an input that says why, and an empty folder is noted, as long as there is
+    anything else; what does not exist is an error also then, as a wrong name is soon put right.
     """
     found: dict[tuple[int, int], Input] = {}
+    errors: list[InputError] = []
     for path in named:
-        for item in _in_folder(path, note) if os.path.isdir(path) else [Input(path, detect(path))]:
+        items: list[Input] = []
+        try:
+            items = _in_folder(path, note, tolerant) if os.path.isdir(path) else [Input(path, detect(path))]
+        except NothingToRead as error:
+            if not tolerant:
+                raise
+            errors.append(error)
+        except InputError as error:
+            if not tolerant or not os.path.isfile(path):
+                raise
+            errors.append(error)
+            items = [Input(path, UNREAD, unread=_why(path, error))]
+        for item in items:
             stat = item.path.stat()
             found.setdefault((stat.st_dev, stat.st_ino), item)
     inputs = list(found.values())
+    if errors and all(item.unread for item in inputs):
+        raise errors[0]
+    for empty in errors:
+        if isinstance(empty, NothingToRead):
+            note(str(empty))
     if len(inputs) > 1 and any(item.kind == "case" for item in inputs):
         raise UsageError("A case cannot be mixed with other inputs. Import all the original files together instead.")
     return inputs
 
 
-def _in_folder(folder: Path, note: Progress) -> list[Input]:
-    """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error."""
-    looked_at = [_known(file) for file in _files(folder, note)]
+def _why(path: Path, error: InputError) -> str:
+    """In a sentence, without the list of all that diag reads."""
+    return f"{path} is {error.what}." if isinstance(error, UnknownKind) else str(error)
+
+
+def _in_folder(folder: Path, note: Progress, tolerant: bool) -> list[Input]:
+    """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error, or `unread`."""
+    looked_at = [_known(file, tolerant) for file in _files(folder, note)]
     found = [item for item in looked_at if isinstance(item, Input)]
     others = Counter(what for what in looked_at if isinstance(what, str))
     traces = [item for item in found if item.kind != "case"]
@@ -107,6 +135,7 @@ _NAMES = {
     "nccl-ras": "status of NCCL's RAS",
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
+    UNREAD: "file that cannot be read",
 }
 
 
@@ -149,11 +178,18 @@ def _identity(folder: Path) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def _known(file: Path) -> Input | str:
+def _known(file: Path, tolerant: bool) -> Input | str:
     """The file as an input, or what else it is; an empty one is damaged only if its name says what it should be."""
-    if not file.stat().st_size and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
+    is_of_rank = tolerant and is_for_a_rank(file)
+    if not file.stat().st_size and not is_of_rank and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
         return "empty"
     try:
         return Input(file, detect(file), in_folder=True)
     except UnknownKind as error:
+        if is_of_rank and is_begun_data(file):
+            return Input(file, UNREAD, in_folder=True, unread=_why(file, error))
         return error.what
+    except InputError as error:
+        if not tolerant:
+            raise
+        return Input(file, UNREAD, in_folder=True, unread=_why(file, error))
