@@ -86,7 +86,7 @@ def hang(
                 raise InputError(" ".join(looked.why_not))
             paths, why_not = [*paths, *looked.files], looked.why_not
         imports = ImportOptions(
-            keep=output, finish=lambda kept: keep_only(kept, options), use_cache=not no_cache, note=note
+            keep=output, finish=lambda kept: keep_only(kept, options), use_cache=not no_cache, tolerant=True, note=note
         )
         view = _view(paths, imports, options, why_not, status)
     text = _rendered(view, output_format, top)

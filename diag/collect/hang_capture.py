@@ -23,6 +23,7 @@ from diag.collect.proc_process import stat_of
 from diag.collect.proc_threads import Threads
 from diag.collect.recorder_pipe import Recorder, Version, new_dumps, recorder_of, trigger, version
 from diag.collect.stacks import dump
+from diag.collect.starters import only_starts_others
 from diag.errors import InputError
 from diag.model.live import ProcessReading, StackDump
 from diag.model.rank_lists import ranks
@@ -49,9 +50,10 @@ class Looked:
 
 
 def ranks_below(pid: int) -> Sequence[ProcessReading]:
-    """The process itself, or the ranks that it launched: the first with a rank of their own on each branch below it.
+    """The process itself, or the ranks that it launched: on each branch the first that has a rank and runs a program.
 
-    Raises InputError where there is no such process.
+    What only starts another one (a shell, a profiler, `diag run`, torchrun) may have a rank in its environment, too.
+    It is taken for the rank only where nothing below it is one. Raises InputError where there is no such process.
     """
     tree = ProcessTree(pid)
     processes = tree.read()
@@ -59,9 +61,21 @@ def ranks_below(pid: int) -> Sequence[ProcessReading]:
         raise InputError(f"{tree.untold['processes']} List the processes of your job with: pgrep -af python")
     if processes[0].state == "Z":
         raise InputError(f"Process {pid} has ended; its parent ({processes[0].parent_pid}) has not asked for it yet.")
-    with_rank = {each.pid: each for each in processes if each.rank is not None}
-    launched = [each for each in with_rank.values() if each.parent_pid not in with_rank]
-    return [processes[0]] if processes[0].rank is not None or not launched else launched
+    with_rank = [each for each in processes if each.rank is not None]
+    ranked = [each for each in with_rank if not only_starts_others(each.pid)] or with_rank
+    return _topmost(ranked, {each.pid: each.parent_pid for each in processes}) or [processes[0]]
+
+
+def _topmost(chosen: Sequence[ProcessReading], parents: Mapping[int, int]) -> Sequence[ProcessReading]:
+    """Those that descend from no other: workers of a data loader have the rank of their parent, too."""
+    pids = {each.pid for each in chosen}
+    return [each for each in chosen if pids.isdisjoint(_ancestors(each.pid, parents))]
+
+
+def _ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    while (parent := parents.get(pid)) is not None:
+        yield parent
+        pid = parent
 
 
 def look(

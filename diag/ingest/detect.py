@@ -21,7 +21,7 @@ from diag.ingest.ncu_output import detect as ncu_output
 from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
-from diag.ingest.recorder.magic import looks_like_dump
+from diag.ingest.recorder.magic import is_pickle, looks_like_dump
 from diag.ingest.stack_dump import looks_like_stack_dump
 from diag.store.kept_file import is_case
 
@@ -95,6 +95,12 @@ def is_other_json(path: Path) -> bool:
     """Whether a file holds a JSON object that is no trace, as a report of diag does. Raises InputError as `detect`."""
     head = read_head(path)
     return head.lstrip()[:1] == b"{" and not kineto.looks_like_kineto(head)
+
+
+def is_begun_data(path: Path) -> bool:
+    """Whether a file of no known kind begins as a pickle or JSON, whose rest may be lost. Raises as `detect`."""
+    head = read_head(path)
+    return is_pickle(head) or _JSON.match(head) is not None
 
 
 READABLE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import msgspec
@@ -39,5 +40,10 @@ def read(file: InputFile, case: Case) -> int:
     )  # fmt: skip
     fields = {name: value for name, value in asdict(beat).items() if name != "schema"}
     case.insert("heartbeat", [{"source_id": source_id, **fields}])
-    case.finish_source(source_id, {"heartbeat": 1})
+    case.finish_source(source_id, {"heartbeat": 1}, _notes(beat))
     return source_id
+
+
+def _notes(beat: Heartbeat) -> Iterator[str]:
+    if beat.world_size is not None and beat.rank >= beat.world_size:
+        yield f"A heartbeat says that it is of rank {beat.rank} of {beat.world_size}, which no job has."

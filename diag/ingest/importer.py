@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from diag.errors import InputError, UsageError
+from diag.errors import InputError, ToolMissing, UsageError
 from diag.ingest import (
     benchmark,
     heartbeat,
@@ -21,6 +21,7 @@ from diag.ingest import (
     stack_dump,
     topology,
 )
+from diag.ingest.digests import Digests, distinct, with_digests
 from diag.ingest.given_case import check_rows
 from diag.ingest.input_file import Bounds, InputFile, Progress, silent
 from diag.ingest.inputs import Input, find_inputs
@@ -34,9 +35,10 @@ from diag.ingest.rank_clocks import align_ranks, calls_in
 from diag.ingest.rank_names import name_ranks
 from diag.ingest.recorder import read as recorder
 from diag.ingest.settled import companions, copy_while_written, settled_copy
+from diag.ingest.unread import add_unread, check_any_read
 from diag.ingest.waits import store_waits
 from diag.launches.live_runs import KIND as LIVE
-from diag.store.cache import Cache, file_digest, unchanged
+from diag.store.cache import Cache, unchanged
 from diag.store.case import IMPORT_AGAIN, Case, Mode
 from diag.store.kept_file import check_target, copy_whole
 from diag.store.lock import held
@@ -44,9 +46,6 @@ from diag.store.migrations import up_to_date
 from diag.store.sqlite_errors import is_about_input, reported
 from diag.store.work_folder import work_folder
 from diag.timeline.track_store import store_tracks
-
-Digests = Mapping[Path, Sequence[str]]
-"""SHA-256 of each input and of what lies beside it."""
 
 
 def nothing(_: Path) -> None:
@@ -61,6 +60,8 @@ class ImportOptions:
     bounds: Bounds = field(default_factory=Bounds)
     with_nsys_export: bool = False
     """Whether an installed nsys exports its reports, instead of diag reading them itself."""
+    tolerant: bool = False
+    """Whether an input that cannot be read is a source that says why, as long as another one can be."""
     with_ncu_report: bool = False
     """Whether NVIDIA's package ncu-report reads those of Nsight Compute, instead of diag."""
     note: Progress = silent
@@ -75,7 +76,7 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
 
     Raises InputError when an input cannot be read; then no case is left behind.
     """
-    inputs = find_inputs(paths, options.note)
+    inputs = find_inputs(paths, options.note, tolerant=options.tolerant)
     if options.keep:
         check_target(options.keep, [item.path for item in inputs])
     cache = Cache.of_user() if options.use_cache else None
@@ -114,9 +115,10 @@ def _at_rest(path: Path, folder: Path) -> Path:
 
 @contextmanager
 def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progress: Progress) -> Iterator[Case]:
-    digests = _digests(inputs, cache)
-    inputs = _distinct(inputs, digests, options.note)
-    place = cache.path_of((item.path, (*digests[item.path], *_other_readers(options))) for item in inputs)
+    inputs, digests = with_digests(inputs, cache, tolerant=options.tolerant)
+    inputs = distinct(inputs, digests, options.note, tolerant=options.tolerant)
+    how = tuple(_how_read(options))
+    place = cache.path_of((item.path, (*digests[item.path], item.unread or "", *how)) for item in inputs)
     with work_folder(cache.folder) as folder:
 
         def make() -> Path:
@@ -135,8 +137,8 @@ def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progr
 @contextmanager
 def _passing(inputs: Sequence[Input], options: ImportOptions, progress: Progress) -> Iterator[Case]:
     """A case that is gone afterwards."""
-    digests = _digests(inputs)
-    inputs = _distinct(inputs, digests, options.note)
+    inputs, digests = with_digests(inputs, tolerant=options.tolerant)
+    inputs = distinct(inputs, digests, options.note, tolerant=options.tolerant)
     with (
         work_folder(None) as folder,
         Case.open(_import(inputs, digests, folder, options, progress), "rw") as case,
@@ -152,7 +154,7 @@ def new_case(
     if options.keep:
         check_target(options.keep, [item.path for item in inputs])
     with work_folder(None) as folder:
-        path = _import(inputs, _digests(inputs), folder, options, progress)
+        path = _import(*with_digests(inputs), folder, options, progress)
         with Case.open(path, "rw") as case:
             with case.transaction():
                 add(case)
@@ -196,43 +198,15 @@ def _is_damaged(case: Case) -> bool:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-def _other_readers(options: ImportOptions) -> Iterator[str]:
-    """What else than diag reads some inputs, as another release may read other things."""
+def _how_read(options: ImportOptions) -> Iterator[str]:
+    """What else than diag reads some inputs, as another release may read other things; and what else is no error."""
+    if options.tolerant:
+        yield "tolerant"
     if options.with_nsys_export:
         nsys = find_nsys()
         yield f"exported by {nsys.release if nsys else None}"
     if options.with_ncu_report:
         yield f"read by ncu-report {ncu_report.version()}"
-
-
-def _digests(inputs: Sequence[Input], cache: Cache | None = None) -> Digests:
-    digest = cache.digest if cache else file_digest
-    return {item.path: [digest(file) for file in (item.path, *companions(item.path))] for item in inputs}
-
-
-_NAMED_FOR_RANKS = {"flight-recorder", "stack-dump"}
-"""Kinds of which the name alone may say whose they are: ranks that have called nothing yet have equal dumps."""
-
-_ONE_FOR_EACH_RANK = {*_NAMED_FOR_RANKS, "heartbeat", "job-log"}
-"""Kinds of which a user names hundreds at once: ranks that ended alike have equal logs, which is no mistake."""
-
-
-def _distinct(inputs: Sequence[Input], digests: Digests, note: Progress) -> list[Input]:
-    """The inputs without those whose content would count twice.
-
-    Copies that lie in a folder are passed over and noted, and so are equal logs of ranks. Raises UsageError when the
-    user named two others that are equal.
-    """
-    first: dict[tuple[str, ...], Input] = {}
-    for item in inputs:
-        name = item.path.name if item.kind in _NAMED_FOR_RANKS else ""
-        same = first.setdefault((name, *digests[item.path]), item)
-        if same is item:
-            continue
-        if not (item.in_folder or same.in_folder or item.kind in _ONE_FOR_EACH_RANK):
-            raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
-        note(f"{item.path} has the same content as {same.path}; it is read once.")
-    return list(first.values())
 
 
 def _import(
@@ -241,14 +215,18 @@ def _import(
     target = folder / "new.diag"
     with Case.create(target) as case:
         for batch in _batches(inputs):
-            if read_all := _BATCH_READERS.get(batch[0].kind):
+            first = batch[0]
+            if first.unread:
+                _keep_unread(first, digests, first.unread, case)
+            elif read_all := _BATCH_READERS.get(first.kind):
                 with ExitStack() as whole, case.transaction():
                     files = [_input_file(item, item.path, item.kind, digests[item.path][0]) for item in batch]
                     for item in batch:
-                        whole.enter_context(unchanged(item.path))
+                        whole.enter_context(_kept_still(item.path, options))
                     read_all(files, case, progress)
             else:
-                _read_alone(batch[0], digests, folder, case, options, progress)
+                _read_alone(first, digests, folder, case, options, progress)
+        check_any_read(case)
         progress("summing up the timeline")
         for source in case.sources:
             if source.has_timeline:
@@ -264,7 +242,8 @@ def _batches(inputs: Sequence[Input]) -> Iterable[Sequence[Input]]:
     """The inputs in their order, each alone; those of a kind that is read together come with the first of them."""
     batches: dict[object, list[Input]] = {}
     for item in inputs:
-        batches.setdefault(item.kind if item.kind in _BATCH_READERS else item, []).append(item)
+        together = item.kind in _BATCH_READERS and not item.unread
+        batches.setdefault(item.kind if together else item, []).append(item)
     return batches.values()
 
 
@@ -272,9 +251,24 @@ def _read_alone(
     item: Input, digests: Digests, folder: Path, case: Case, options: ImportOptions, progress: Progress
 ) -> None:
     progress(f"reading {item.path.name}")
-    with unchanged(item.path):
-        data, kind = _readable(item, folder, options, progress)
-        _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+    try:
+        with _kept_still(item.path, options):
+            data, kind = _readable(item, folder, options, progress)
+            _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+    except (InputError, ToolMissing) as error:
+        if not options.tolerant:
+            raise
+        _keep_unread(item, digests, str(error), case)
+
+
+def _kept_still(path: Path, options: ImportOptions) -> AbstractContextManager[None]:
+    """Raises InputError when the file changes meanwhile, which those of a job that still runs may."""
+    return nullcontext() if options.tolerant else unchanged(path)
+
+
+def _keep_unread(item: Input, digests: Digests, why: str, case: Case) -> None:
+    with case.transaction():
+        add_unread(_input_file(item, item.path, item.kind, digests[item.path][0]), case, why)
 
 
 def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:

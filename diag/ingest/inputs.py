@@ -10,8 +10,10 @@ from pathlib import Path
 
 from diag.errors import InputError, UsageError
 from diag.ingest import live_record, nsys_report
-from diag.ingest.detect import READABLE, UnknownKind, detect
+from diag.ingest.detect import READABLE, UnknownKind, detect, is_begun_data
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.unread import KIND as UNREAD
+from diag.ingest.unread import is_for_a_rank
 from diag.launches.live_runs import KIND as LIVE
 from diag.model.units import count
 
@@ -31,21 +33,42 @@ class Input:
     path: Path
     kind: str
     in_folder: bool = False  # found there, not named by the user
+    unread: str | None = None  # why nothing of it can be read
 
 
-def find_inputs(named: Sequence[Path], note: Progress = silent) -> list[Input]:
+def find_inputs(named: Sequence[Path], note: Progress = silent, *, tolerant: bool = False) -> list[Input]:
     """The inputs behind the names, in their order; a folder stands for the reports and traces that lie in it.
 
     A file named twice is one input. `note` hears what was found in each folder and what was passed over. Raises
     InputError when one cannot be read or a folder has none, and UsageError when a case stands beside other inputs,
     unless it is the record of a watch.
+    `tolerant`: a file that cannot be read is an input that says why, and an empty folder is noted, as long as there is
+    anything else; what does not exist is an error also then, as a wrong name is soon put right.
     """
     found: dict[tuple[int, int], Input] = {}
+    errors: list[InputError] = []
     for path in named:
-        for item in _in_folder(path, note) if os.path.isdir(path) else [Input(path, detect(path))]:
+        items: list[Input] = []
+        try:
+            items = _in_folder(path, note, tolerant) if os.path.isdir(path) else [Input(path, detect(path))]
+        except NothingToRead as error:
+            if not tolerant:
+                raise
+            errors.append(error)
+        except InputError as error:
+            if not tolerant or not os.path.isfile(path):
+                raise
+            errors.append(error)
+            items = [Input(path, UNREAD, unread=_why(path, error))]
+        for item in items:
             stat = item.path.stat()
             found.setdefault((stat.st_dev, stat.st_ino), item)
     inputs = list(found.values())
+    if errors and all(item.unread for item in inputs):
+        raise errors[0]
+    for empty in errors:
+        if isinstance(empty, NothingToRead):
+            note(str(empty))
     if len(inputs) > 1:
         inputs = [replace(item, kind=LIVE) if _is_record(item) else item for item in inputs]
     if len(inputs) > 1 and any(item.kind == "case" for item in inputs):
@@ -57,9 +80,14 @@ def _is_record(item: Input) -> bool:
     return item.kind == "case" and live_record.is_record(item.path)
 
 
-def _in_folder(folder: Path, note: Progress) -> list[Input]:
-    """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error."""
-    looked_at = [_known(file) for file in _files(folder, note)]
+def _why(path: Path, error: InputError) -> str:
+    """In a sentence, without the list of all that diag reads."""
+    return f"{path} is {error.what}." if isinstance(error, UnknownKind) else str(error)
+
+
+def _in_folder(folder: Path, note: Progress, tolerant: bool) -> list[Input]:
+    """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error, or `unread`."""
+    looked_at = [_known(file, tolerant) for file in _files(folder, note)]
     found = [item for item in looked_at if isinstance(item, Input)]
     others = Counter(what for what in looked_at if isinstance(what, str))
     traces = [item for item in found if item.kind != "case"]
@@ -116,6 +144,7 @@ _NAMES = {
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
     LIVE: "record of a watch",
+    UNREAD: "file that cannot be read",
 }
 
 
@@ -158,12 +187,19 @@ def _identity(folder: Path) -> tuple[int, int]:
     return stat.st_dev, stat.st_ino
 
 
-def _known(file: Path) -> Input | str:
+def _known(file: Path, tolerant: bool) -> Input | str:
     """The file as an input, or what else it is; an empty one is damaged only if its name says what it should be."""
-    if not file.stat().st_size and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
+    is_of_rank = tolerant and is_for_a_rank(file)
+    if not file.stat().st_size and not is_of_rank and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
         return "empty"
     try:
         item = Input(file, detect(file), in_folder=True)
         return replace(item, kind=LIVE) if _is_record(item) else item
     except UnknownKind as error:
+        if is_of_rank and is_begun_data(file):
+            return Input(file, UNREAD, in_folder=True, unread=_why(file, error))
         return error.what
+    except InputError as error:
+        if not tolerant:
+            raise
+        return Input(file, UNREAD, in_folder=True, unread=_why(file, error))

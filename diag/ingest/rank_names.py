@@ -83,6 +83,6 @@ _RANKS_IN_PAYLOADS = """
      WHERE source_id = ? AND communicator IS NOT NULL AND rank IS NOT NULL AND group_size IS NOT NULL
 """
 _CLAIMS = """
-    SELECT id, rank, kind, path FROM source WHERE rank IS NOT NULL AND joined_to IS NULL ORDER BY id
+    SELECT id, rank, kind, path FROM source WHERE rank IS NOT NULL AND joined_to IS NULL AND NOT is_unread ORDER BY id
 """
 _SET = "UPDATE source SET rank = ?, rank_origin = ?, world_size = ? WHERE id = ?"

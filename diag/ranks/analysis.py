@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from diag.model import units
 from diag.ranks.blame import Blame, blame
 from diag.ranks.dumps import Dumps
 from diag.ranks.faults import faults_of, gone_faults
@@ -86,9 +87,13 @@ def _with_makers(faults: Sequence[Fault], where: Mapping[int, Sequence[Where]]) 
 
 
 def _notes(dumps: Dumps) -> Sequence[str]:
-    if not dumps.unranked:
+    n_unranked = len(dumps.unranked)
+    if not n_unranked:
         return ()
-    return [f"{len(dumps.unranked)} dumps do not say of which rank they are, and are left out"]
+    said = (
+        "does not say of which rank it is, and is" if n_unranked == 1 else "do not say of which rank they are, and are"
+    )
+    return [f"{units.count(n_unranked, 'dump')} {said} left out"]
 
 
 # ---- who waits for whom --------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def _rendezvous(evidence: Evidence) -> Check:
     how = "On every node: tr '\\0' '\\n' < /proc/PID/environ | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|MASTER_)'"
     known = {
         *(beat.rank for beat in alive),
-        *(source.rank for source in evidence.job.sources if source.rank is not None),
+        *(source.rank for source in evidence.job.sources if source.rank is not None and not source.is_unread),
     }
     size = evidence.world_size
     if size is None:

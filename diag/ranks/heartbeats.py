@@ -67,9 +67,13 @@ class RankBeat:
         return None if self.beat_ns is None else self.written_ns - self.beat_ns
 
 
-def load_heartbeats(case: Case) -> Sequence[RankBeat]:
-    """By rank; of two files of one rank, as before and after a restart, the older one first."""
-    return [RankBeat(**dict(row)) for row in case.rows(_HEARTBEATS)]
+def load_heartbeats(case: Case, n_ranks: int | None = None) -> Sequence[RankBeat]:
+    """By rank; of two files of one rank, as before and after a restart, the older one first.
+
+    `n_ranks`: of the job, where it is known: a heartbeat of a rank beyond is of another job, or of none.
+    """
+    beats = [RankBeat(**dict(row)) for row in case.rows(_HEARTBEATS)]
+    return [beat for beat in beats if n_ranks is None or beat.rank < n_ranks]
 
 
 def newest(beats: Sequence[RankBeat]) -> Sequence[RankBeat]:

@@ -51,27 +51,37 @@ class Job:
         return side_by_side([*(summary for trace in self.traces for summary in summaries_of(trace)), *self.gathered])
 
     @cached_property
+    def n_ranks(self) -> int | None:
+        """The largest size that the job has by any rank; None where nothing tells it.
+
+        A log tells communicators, which may be of parts of the job; and a measurement is another job on the same hosts.
+        """
+        told = [each for each in self.sources if not (each.has("log_event") or each.has("comm_measurement"))]
+        return max((each.world_size for each in told if each.world_size), default=None)
+
+    @cached_property
     def heartbeats(self) -> Sequence[RankBeat]:
-        return load_heartbeats(self.case)
+        return load_heartbeats(self.case, self.n_ranks)
 
     @cached_property
     def stacks(self) -> Sequence[RankThread]:
-        return load_stacks(self.case, self.heartbeats)
+        return load_stacks(self.case, self.heartbeats, self.n_ranks)
 
     @cached_property
     def dumps(self) -> Dumps:
-        return load_dumps(self.case)
+        return load_dumps(self.case, self.n_ranks)
 
     @cached_property
     def hang(self) -> HangAnalysis:
         """Why the job stands still, by the recorders of its ranks and what else is known of them."""
         sizes = {beat.rank: beat.world_size for beat in self.heartbeats if beat.world_size is not None}
-        n_ranks = max((*sizes.values(), *self.dumps.world_sizes.values()), default=None)
+        measured = {source.id for source in self.sources if source.has("comm_measurement")}
+        events = [event for event in self.events if event.source not in measured]  # its ranks are those of another job
         where = [
-            *whereabouts(self.stacks, self.heartbeats, self.events, n_ranks),
-            *restarts(self.dumps, self.heartbeats, self.events, n_ranks),
+            *whereabouts(self.stacks, self.heartbeats, events, self.n_ranks),
+            *restarts(self.dumps, self.heartbeats, events, self.n_ranks),
         ]
-        told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
+        told = list(size_faults(events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
         return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
 
     @cached_property

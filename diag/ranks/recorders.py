@@ -41,12 +41,18 @@ COLUMNS = ("id", "source_id", "group_id", "signature_id", "record_id", "sequence
            "created_ns", "completed_ns", "is_done", "timeout_ns", "stack_id")  # fmt: skip
 
 
-def load_dumps(case: Case) -> Dumps:
+LARGEST_RANK = 1 << 31
+"""Above all that a dump can hold."""
+
+
+def load_dumps(case: Case, n_ranks: int | None = None) -> Dumps:
+    """`n_ranks`: of the job, where it is known: a rank beyond, out of a file's name, is as good as none."""
     sources = [source for source in case.sources if source.captured("process_group")]
     signatures = Signatures({row[0]: Signature(*row) for row in case.db.execute(SIGNATURES)})
     dumps = list(_dumps(case, sources, signatures))
-    ranked = [dump for dump in dumps if dump.rank >= 0]
-    return together(ranked, unranked=tuple(dump.source for dump in dumps if dump.rank < 0))
+    ranks = range(n_ranks or LARGEST_RANK)
+    ranked = [dump for dump in dumps if dump.rank in ranks]
+    return together(ranked, unranked=tuple(dump.source for dump in dumps if dump.rank not in ranks))
 
 
 def _dumps(case: Case, sources: Sequence[Source], signatures: Signatures) -> Iterator[RankDump]:

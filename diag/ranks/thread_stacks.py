@@ -42,11 +42,19 @@ class RankThread:
         return self.source_id, self.rank, self.pid
 
 
-def load_stacks(case: Case, beats: Sequence[RankBeat] = ()) -> Sequence[RankThread]:
-    """In the order of their files. A stack that does not tell its rank gets that of the heartbeat of its process."""
+def load_stacks(case: Case, beats: Sequence[RankBeat] = (), n_ranks: int | None = None) -> Sequence[RankThread]:
+    """In the order of their files. A stack that does not tell its rank gets that of the heartbeat of its process.
+
+    `n_ranks`: of the job, where it is known: a rank beyond is none, but for a number in the name of a file.
+    """
     frames = _frames(case)
     threads = [_thread(dict(row), frames) for row in case.rows(_THREADS)]
-    return with_ranks(threads, beats)
+    return with_ranks([_within(thread, n_ranks) for thread in threads], beats)
+
+
+def _within(thread: RankThread, n_ranks: int | None) -> RankThread:
+    is_beyond = thread.rank is not None and n_ranks is not None and thread.rank >= n_ranks
+    return replace(thread, rank=None) if is_beyond else thread
 
 
 def with_ranks(threads: Sequence[RankThread], beats: Sequence[RankBeat]) -> Sequence[RankThread]:

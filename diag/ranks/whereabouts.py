@@ -71,8 +71,11 @@ def _all(fault: Fault, where: Mapping[int, Sequence[Where]], what: str) -> bool:
 def whereabouts(
     threads: Sequence[RankThread], beats: Sequence[RankBeat], events: Sequence[LogEvent], n_ranks: int | None = None
 ) -> Sequence[Where]:
-    """`n_ranks`: of the job, where it is known. If more than half of them ended, no end tells who began it."""
-    found = [*_of_stacks(threads), *_of_heartbeats(beats), *_of_logs(events, beats)]
+    """`n_ranks`: of the job, where it is known: a rank beyond is none of it. If more than half of them ended, no end
+    tells who began it.
+    """
+    told = [*_of_stacks(threads), *_of_heartbeats(beats), *_of_logs(events, beats)]
+    found = [one for one in told if one.rank >= 0 and (n_ranks is None or one.rank < n_ranks)]
     ended = {one.rank for one in found if one.what == "ended"}
     if n_ranks is None or 2 * len(ended) <= n_ranks:
         return found

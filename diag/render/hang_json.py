@@ -38,6 +38,7 @@ def _hang(view: HangView) -> Mapping[str, Any]:
         "gil": [{"rank": each.rank, "pid": each.pid, "frames": _frames(each.frames)} for each in view.stacks.holders],
         "heartbeats": [_beat(each) for each in view.beats],
         "checklist": [asdict(each) for each in view.checks],
+        "unread": [{"path": each.path, "rank": each.rank, "because": each.why} for each in view.unread],
         "notes": [*view.notes, *(hang.notes if hang else ())],
     }
 

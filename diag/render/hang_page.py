@@ -54,6 +54,7 @@ def page(view: HangView, *, top: int) -> list[Section]:
     """The first one is the answer: its title says it."""
     sections = [
         Section(words.headline(view), [view.lead.claim] if view.lead is not None else []),
+        _unread(view, top),
         *_lead(view),
         _others(view, top),
         _waiting(view, top),
@@ -66,6 +67,13 @@ def page(view: HangView, *, top: int) -> list[Section]:
         _sources(view),
     ]
     return [section for at, section in enumerate(sections) if section.blocks or not at]
+
+
+def _unread(view: HangView, top: int) -> Section:
+    """Before the figures: the answer may be another with these files."""
+    lines = [words.unread(each) for each in view.unread]
+    more = [phrases.more(len(lines), top)] if len(lines) > top else []
+    return Section("Could not be read", [Items([*lines[:top], *more])] if lines else [])
 
 
 def _lead(view: HangView) -> Iterator[Section]:
@@ -150,7 +158,9 @@ def _progress(row: GroupRow, key: str) -> str:
 def _open_questions(view: HangView) -> Section:
     if view.hang is None:
         return Section("Suspects and undecided ranks", [])
-    lines = [*words.undecided(view.hang.undecided), *map(words.suspect, view.hang.suspects)]
+    unread = {each.rank for each in view.unread}
+    suspects = [words.suspect(each, unread) for each in view.hang.suspects]
+    lines = [*words.undecided(view.hang.undecided), *suspects]
     shown = lines[:MOST_ROWS]
     more = [phrases.more(len(lines), MOST_ROWS)] if len(lines) > MOST_ROWS else []
     notes = list(view.hang.notes)
@@ -209,11 +219,12 @@ def _checks(view: HangView) -> Iterator[str]:
 
 def _sources(view: HangView) -> Section:
     kinds: dict[str, int] = {}
-    for source in view.report.sources:
+    sources = [source for source in view.report.sources if not source.is_unread]
+    for source in sources:
         kinds[source.kind] = kinds.get(source.kind, 0) + 1
-    told = sorted({source.rank for source in view.report.sources if source.rank is not None})
+    told = sorted({source.rank for source in sources if source.rank is not None})
     read = ", ".join(units.count(n, _KINDS.get(kind, kind)) for kind, n in kinds.items())
-    notes = [note for source in view.report.sources for note in view.report.notes.get(source.id, ())]
+    notes = [note for source in sources for note in view.report.notes.get(source.id, ())]
     distinct = list(dict.fromkeys(notes))
     blocks: list[Block] = [f"{read}; of {ranks(told)}." if told else f"{read}."]
     more = [phrases.more(len(distinct), MOST_ROWS)] if len(distinct) > MOST_ROWS else []

@@ -19,6 +19,16 @@ SUBJECTS = ("hang.", "job.", "nccl.")
 
 
 @dataclass(frozen=True)
+class Unread:
+    """A file of which nothing could be read. `rank` is that of its name; `is_known`: other evidence of it was read."""
+
+    path: str
+    rank: int | None
+    is_known: bool
+    why: str
+
+
+@dataclass(frozen=True)
 class HangView:
     """`hang` is None where no rank left a dump and nothing else tells of a fault.
 
@@ -49,6 +59,16 @@ class HangView:
     def silent(self) -> Sequence[RankBeat]:
         """Ranks whose heartbeat says more than that they run Python."""
         return [beat for beat in self.beats if beat.condition != "runs Python"]
+
+    @property
+    def unread(self) -> Sequence[Unread]:
+        """Files that say nothing, and of whom there is something else."""
+        known = {source.rank for source in self.report.sources if not source.is_unread}
+        return [
+            Unread(source.path, source.rank, source.rank in known, " ".join(self.report.notes.get(source.id, ())))
+            for source in self.report.sources
+            if source.is_unread
+        ]
 
     @property
     def tells_something(self) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from diag.model.rank_lists import numbers_only, ranks
 from diag.ranks.hang import HangAnalysis, MemberRow, RankRow, Suspect, Undecided, Wait
-from diag.render.hang_view import HangView
+from diag.render.hang_view import HangView, Unread
 from diag.rules.hang_places import sentence
 
 MOST_NAMED = 4
@@ -23,6 +23,15 @@ def headline(view: HangView) -> str:
     if view.hang is not None and not view.hang.is_still:
         return "No call of any recorder is outstanding"
     return "Cannot tell who is at fault"
+
+
+def unread(each: Unread) -> str:
+    """Which file, why, and what that means for the answer."""
+    if each.rank is None:
+        return f"{each.why} What it may say is not in this answer."
+    if each.is_known:
+        return f"{each.why} What else rank {each.rank} left is read; this is not held against it."
+    return f"{each.why} Rank {each.rank} counts as absent, as if it had left nothing; this is not held against it."
 
 
 # ---- what the recorders say ----------------------------------------------------------------------------------------
@@ -71,12 +80,14 @@ def _reason(wait: Wait) -> str:
             return f"whether rank {wait.on} called it, no dump says"
 
 
-def suspect(each: Suspect) -> str:
+def suspect(each: Suspect, unread: Collection[int | None] = ()) -> str:
+    """`unread`: ranks with a file of which nothing could be read."""
+    left = "no dump that can be read" if each.rank in unread else "no dump"
     said = "".join(f"; {where.says}" for where in each.where)
     if not each.awaited_by:
-        return f"Rank {each.rank} left no dump{said}."
+        return f"Rank {each.rank} left {left}{said}."
     call = f" in {each.call}" if each.call is not None else ""
-    return f"Rank {each.rank} left no dump, and {ranks(each.awaited_by)} may wait for it{call}{said}."
+    return f"Rank {each.rank} left {left}, and {ranks(each.awaited_by)} may wait for it{call}{said}."
 
 
 def undecided(every: Sequence[Undecided]) -> Iterator[str]:

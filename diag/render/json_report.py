@@ -73,6 +73,7 @@ def _source(source: Source, notes: Sequence[str]) -> dict[str, Any]:
         "clock_error_ns": source.clock_error_ns,
         "clock_drift": source.clock_drift,
         "joined_to": source.joined_to,
+        "is_unread": bool(source.is_unread),
         "events_declared": source.events_declared,
         "events_read": source.events_read,
         "capabilities": dict(sorted(source.capabilities.items())),

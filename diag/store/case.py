@@ -31,9 +31,6 @@ NO_TIMELINE = (
 )  # fmt: skip
 """Capabilities of sources that are no trace."""
 
-NO_TRACE = ("flight-recorder",)
-"""Kinds of sources that are none, be it that nothing of them could be read."""
-
 Mode = Literal["ro", "rw", "immutable"]
 """Immutable: nothing else writes the file meanwhile. No lock is taken and no file appears beside it."""
 
@@ -60,6 +57,7 @@ class Source:
     clock_error_ns: int | None = None
     joined_to: int | None = None
     is_cut: int = 0  # 1: the file ends before its events do
+    is_unread: int = 0  # 1: nothing of the file could be read; its note says why
     are_names_lost: int = 0  # 1: those of kernels, calls and ranges; they have others in their place
     events_declared: int | None = None
     events_read: int | None = None
@@ -73,7 +71,7 @@ class Source:
         """Whether its events have times on one axis: profiles of launches and benchmarks are taken outside of any run,
         a watch of a workload saw moments only, and what a hanging job left behind is evidence of other kinds.
         """
-        return self.kind not in NO_TRACE and not any(map(self.captured, NO_TIMELINE))
+        return not self.is_unread and not any(map(self.captured, NO_TIMELINE))
 
     def captured(self, fact: str) -> bool:
         """Whether the source recorded `fact` at all, be it that nothing happened."""

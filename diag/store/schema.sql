@@ -22,6 +22,7 @@ CREATE TABLE source (
     clock_drift         REAL,              -- seconds that its clock gains in a second against theirs; NULL: not known
     joined_to           INTEGER REFERENCES source (id),  -- source of the same process that gives the axis; NULL: none
     is_cut              INTEGER NOT NULL DEFAULT 0,  -- the file ends before its events do, or lost some
+    is_unread           INTEGER NOT NULL DEFAULT 0,  -- nothing of the file could be read: its note says why
     are_names_lost      INTEGER NOT NULL DEFAULT 0,  -- of kernels, calls, ranges: they have others in their place
     events_declared     INTEGER,           -- that the file says it holds; NULL when it does not say
     events_read         INTEGER,           -- of them; the others are lost, or of a class in `unread`

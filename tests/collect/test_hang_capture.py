@@ -170,3 +170,77 @@ def test_of_what_runs_no_python_there_is_a_reason(tmp_path: Path) -> None:
         looked = look([process.pid], tmp_path, silent, wait_s=0)
     assert looked.is_blank
     assert "does not run Python" in looked.why_not[0]
+
+
+@contextmanager
+def started_by(folder: Path, name: str, *, rank: str = "1") -> Iterator[tuple[int, int]]:
+    """Pids of a Python program called `name` with a rank, and of the program that it starts, with one worker."""
+    program = folder / name
+    program.write_text(STARTER)
+    command = [sys.executable, str(program), "run", "--", sys.executable, "-c", TRAINS]
+    environment = {**os.environ, "RANK": rank, "WORLD_SIZE": "2"}
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
+        assert process.stdin
+        stack.callback(process.stdin.close)
+        assert process.stdout
+        yield process.pid, int(process.stdout.readline())
+
+
+STARTER = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[3:]).returncode)"
+TRAINS = """
+import os, subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+worker.communicate(b"x")
+"""
+
+
+@pytest.mark.parametrize("name", ["diag", "torchrun"])
+def test_what_starts_the_program_with_its_rank_is_not_the_rank(tmp_path: Path, name: str) -> None:
+    with started_by(tmp_path, name) as (starter, trains):
+        assert [(each.pid, each.rank) for each in ranks_below(starter)] == [(trains, 1)]
+
+
+def test_a_program_with_a_rank_is_the_rank_and_its_workers_are_not(tmp_path: Path) -> None:
+    with started_by(tmp_path, "train.py") as (program, _):
+        assert [each.pid for each in ranks_below(program)] == [program]
+
+
+def test_a_shell_with_a_rank_is_not_the_rank(tmp_path: Path) -> None:
+    code = "import os; print(os.getpid(), flush=True); input()"
+    shell = [f"{sys.executable} -c '{code}'; true"]
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(
+                ["sh", "-c", *shell], env={**os.environ, "RANK": "3"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+        )
+        assert process.stdin
+        stack.callback(process.stdin.close)
+        assert process.stdout
+        trains = int(process.stdout.readline())
+        assert [(each.pid, each.rank) for each in ranks_below(process.pid)] == [(trains, 3)]
+
+
+def test_a_real_run_under_diag_is_looked_through(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    diag = str(Path(sys.executable).with_name("diag"))
+    code = f"import os; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()) + '\\n'); input()"
+    command = [diag, "run", "--with", "torch", "--no-overhead", "--", sys.executable, "-c", code]
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            subprocess.Popen(
+                command, env={**os.environ, "RANK": "1"}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )  # fmt: skip
+        assert process.stdin
+        stack.callback(process.stdin.close)
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+        assert [(each.pid, each.rank) for each in ranks_below(process.pid)] == [
+            (int((tmp_path / "pid").read_text()), 1)
+        ]

@@ -110,7 +110,7 @@ def world_of(events: Sequence[Event]) -> World | None:
     largest = max((event.fields["nranks"] for event in inits), default=0)
     rank_of: dict[Gpu, int] = {}
     for event in inits:
-        if event.fields["nranks"] == largest:
+        if event.fields["nranks"] == largest and event.fields["rank"] < largest:
             gpu = (event.place.host, event.place.pid, event.fields["cuda_dev"])
             rank_of.setdefault(gpu, event.fields["rank"])
     return World(largest, rank_of) if rank_of else None

@@ -91,6 +91,14 @@ class Communicator(msgspec.Struct):
     ranks: list[Rank] = []
     missing_ranks: list[MissingRank] = []
 
+    def has(self, rank: int) -> bool:
+        """NCCL writes -1 for a number that it does not know."""
+        return 0 <= rank < self.size or (rank >= 0 and self.size < 0)
+
+    @property
+    def known(self) -> list[Rank]:
+        return [each for each in self.ranks if self.has(each.rank)]
+
 
 class Status(msgspec.Struct):
     nccl_version: Text
@@ -137,12 +145,12 @@ Said = tuple[str, Mapping[str, object], Place]
 def _of_communicator(of: Communicator) -> Iterator[Said]:
     states: defaultdict[str, list[int]] = defaultdict(list)
     errors: defaultdict[int, list[int]] = defaultdict(list)
-    for rank in of.ranks:
+    for rank in of.known:
         states[rank.status.name].append(rank.rank)
         for error in rank.status.errors:
             errors[error].append(rank.rank)
     status = max(states, key=lambda name: len(states[name]), default="NOCOMM")
-    yield "nccl.ras.group", {"ranks_per_comm": of.size, "ranks": len(of.ranks), "status": status}, Place()
+    yield "nccl.ras.group", {"ranks_per_comm": of.size, "ranks": len(of.known), "status": status}, Place()
     if len(states) > 1:
         for name, members in states.items():
             yield "nccl.ras.status", {"status": name, "n_ranks": len(members), "members": members}, Place()
@@ -151,6 +159,8 @@ def _of_communicator(of: Communicator) -> Iterator[Said]:
         yield "nccl.ras.error", {"error": said, "n_ranks": len(members), "members": members}, Place()
     yield from _counts(of)
     for missing in of.missing_ranks:
+        if not of.has(missing.rank):
+            continue
         fields = {
             "member": missing.rank,
             "is_dead": missing.status.considered_dead,
@@ -161,10 +171,10 @@ def _of_communicator(of: Communicator) -> Iterator[Said]:
 
 def _counts(of: Communicator) -> Iterator[Said]:
     """Where ranks differ in how many of an operation they have launched: each count, with the ranks that have it."""
-    operations = sorted({op for rank in of.ranks for op in rank.collective_counts})[:MOST_OPERATIONS]
+    operations = sorted({op for rank in of.known for op in rank.collective_counts})[:MOST_OPERATIONS]
     for op in operations:
         by_count: defaultdict[int, list[int]] = defaultdict(list)
-        for rank in of.ranks:
+        for rank in of.known:
             by_count[rank.collective_counts.get(op, 0)].append(rank.rank)
         if len(by_count) > 1:
             for count, members in sorted(by_count.items(), key=lambda pair: -len(pair[1])):

@@ -12,7 +12,7 @@ from diag.ingest.recorder.dump import Group
 
 _NAMED = re.compile(r"rank[_\-.]?(\d{1,9})", re.IGNORECASE)
 _LAST = re.compile(r"(?:^|\D)(\d{1,9})$")
-_SUFFIXES = (".json", ".pkl", ".pickle", ".bin", ".dump")
+SUFFIXES = (".json", ".pkl", ".pickle", ".bin", ".dump")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,6 @@ def _is_default(group: Group) -> bool:
 
 
 def _in_name(path: Path) -> int | None:
-    stem = path.stem if path.suffix.lower() in _SUFFIXES else path.name
+    stem = path.stem if path.suffix.lower() in SUFFIXES else path.name
     found = [*_NAMED.finditer(stem)][-1:] or [*_LAST.finditer(stem)]
     return int(found[0][1]) if found else None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from diag.errors import InputError
 from diag.ingest.input_file import InputFile, Progress, Step, silent
 from diag.ingest.recorder.dump import Refusal
 from diag.ingest.recorder.limits import Limits
 from diag.ingest.recorder.rank import rank_of
 from diag.ingest.recorder.store import DumpStore
 from diag.ingest.recorder.workers import answers
+from diag.ingest.unread import add_unread
 from diag.model.units import count
 from diag.store.case import Case
 
@@ -23,22 +23,14 @@ def read_all(
 ) -> None:
     """Adds dumps to the case, inside the caller's transaction.
 
-    Of many dumps some are cut short by the very fault that is looked for: such a one becomes a source without rows,
-    with a note. Raises InputError when none can be read.
+    Of many dumps some are cut short by the very fault that is looked for: such a one becomes an unread source.
     """
     store = DumpStore(case)
-    refused: list[tuple[InputFile, Refusal]] = []
     with closing(answers([file.data for file in files], limits or Limits())) as decoded:
         for n_read, (file, answer) in enumerate(zip(files, decoded, strict=True)):
             progress(Step(f"reading {count(len(files), 'flight-recorder dump')}", n_read / len(files)))
             if isinstance(answer, Refusal):
-                refused.append((file, answer))
-                store.add_unread(file, answer.because, rank_of((), file.path))
+                why = f"{file.path} cannot be read as a flight-recorder dump: {answer.because}."
+                add_unread(file, case, f"{why} {_COPY_AGAIN}")
             else:
                 store.add(file, answer, rank_of(answer.groups, file.path))
-    if len(refused) == len(files):
-        file, first = refused[0]
-        others = f" The {count(len(files) - 1, 'other dump')} cannot be read either." if len(files) > 1 else ""
-        raise InputError(
-            f"{file.path} cannot be read as a flight-recorder dump: {first.because}.{others} {_COPY_AGAIN}"
-        )

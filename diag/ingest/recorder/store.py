@@ -14,8 +14,6 @@ from diag.store.case import Case
 
 KIND = "flight-recorder"
 
-CAPABILITIES = ("process_group", "process_group_status", "recorder_entry", "recorder_stack")
-
 
 class DumpStore:
     """Adds dumps to a case, inside the caller's transaction. Calls and stacks are kept once for all of them."""
@@ -45,13 +43,6 @@ class DumpStore:
             "recorder_stack": len(stacks) or None,
         }
         self._case.finish_source(source_id, captured, [of.note] if of.note else [])
-        return source_id
-
-    def add_unread(self, file: InputFile, because: str, of: Rank) -> int:
-        """A dump that is there, but of which nothing is known. Returns the source's id."""
-        source_id = self._source(file, of, is_cut=1)
-        note = f"The dump cannot be read: {because}. What it was to say is not known."
-        self._case.finish_source(source_id, dict.fromkeys(CAPABILITIES), [note])
         return source_id
 
     def _source(self, file: InputFile, of: Rank, **columns: object) -> int:

@@ -130,6 +130,15 @@ def test_json(tmp_path: Path) -> None:
     ]
 
 
+def test_a_number_that_nccl_does_not_know_is_no_rank(tmp_path: Path) -> None:
+    """It writes -1; beyond the size of the communicator there is none either."""
+    gone = {"rank": -1, "status": {"unresponsive": True}}
+    text = json.dumps(status(rank(0, 9), rank(-1, 8), rank(4, 8, abort_flag=True), missing=[gone]))
+    assert imported(tmp_path / "ras.json", text) == [
+        ("nccl.ras.group", None, {"ranks": 1, "ranks_per_comm": 4, "status": "RUNNING"}),
+    ]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -258,11 +258,10 @@ def test_one_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
     with opened(*paths) as case:
         read = {source.rank: source for source in case.sources}
         assert set(read) == set(range(8))
-        unread = {rank for rank, source in read.items() if source.capabilities["recorder_entry"] is None}
+        unread = {rank for rank, source in read.items() if source.is_unread}
         assert unread == {1, 2, 3, 5}
-        assert {(read[rank].rank_origin, read[rank].is_cut, read[rank].has_timeline) for rank in unread} == {
-            ("file name", 1, False)
-        }
+        assert {(read[rank].rank_origin, read[rank].has_timeline) for rank in unread} == {("file name", False)}
+        assert not any(read[rank].captured("recorder_entry") for rank in unread)
         notes = " ".join(note for rank in unread for note in case.notes(read[rank].id))
         for part in ("takes more memory", "ends too early", "wants to load __builtin__.print"):
             assert part in notes
@@ -282,7 +281,7 @@ def test_none_that_can_be_read_is_an_error_that_counts_them(tmp_path: Path) -> N
     paths = [crafted(tmp_path / f"_dump_{rank}", b"Q") for rank in range(3)]
     for path in paths:
         path.write_bytes(path.read_bytes() + bytes([int(path.name[-1])]))
-    with pytest.raises(InputError, match=r"_dump_0 cannot be read as .* The 2 other dumps cannot be read either\."):
+    with pytest.raises(InputError, match=r"_dump_0 cannot be read as .* The 2 other files cannot be read either\."):
         opened(*paths).__enter__()
 
 

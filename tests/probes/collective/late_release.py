@@ -29,7 +29,7 @@ def main() -> None:
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))  # keeps Gloo's threads alive
         model(torch.ones(1, 2)).sum().backward()
         tensor = torch.ones(1 << 20)
-        tensor.kept = LateRelease()  # type: ignore[attr-defined]
+        tensor.kept = LateRelease()
         dist.all_reduce(tensor, async_op=True)
         del tensor
         begun.wait()
