@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from diag.ranks.analysis import analyse
+from diag.ranks.analysis import analyse_hang
 from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
@@ -65,7 +65,7 @@ class Job:
         n_ranks = max((*sizes.values(), *self.dumps.world_sizes.values()), default=None)
         where = whereabouts(self.stacks, self.heartbeats, self.events, n_ranks)
         told = list(size_faults(self.events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
-        return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
+        return with_frames(self.case, analyse_hang(self.dumps, where, world_sizes=sizes, told=told))
 
     @cached_property
     def events(self) -> Sequence[LogEvent]:
