@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from diag.rules import document
+from diag.rules.baseline_report import Before, Comparison, Gone, Standing, WindowChange
 from diag.rules.document import AnswerOf, DeviceOf, Document, FindingOf, SubjectOf, devices_by_key
 from diag.rules.finding import WARNING_SHARE, Finding, Severity, ShareOf
-from diag.rules.report import Before, Comparison, Gone, Report, Standing, WindowChange
+from diag.rules.report import Report
 from diag.store.names import pattern_of
 
 DEFAULT_MARGIN = WARNING_SHARE

@@ -1,10 +1,9 @@
-"""The rule engine: what a rule is, which exist, and how one is run.
+"""The rule engine: what a rule is, how one is registered, and which exist. `diag.rules.running` runs them.
 
 A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
 (process, device) that has enough work (`@device_rule`), for each kernel that Nsight Compute measured
 (`@kernel_rule`), for all that probes measured in one run (`@benchmark_rule`), for a workload as it was watched
-(`@live_rule`), or for the ranks of a job together (`@job_rule`). The engine answers *cannot tell* for it where
-something that it needs was not captured.
+(`@live_rule`), or for the ranks of a job together (`@job_rule`).
 """
 
 from __future__ import annotations
@@ -18,11 +17,8 @@ from importlib import import_module
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.probe_results import ProbeResults
 from diag.model.live_run import LiveRun
-from diag.model.quantities import Missing, together
 from diag.ranks.job import Job
-from diag.rules.facts import FACTS
-from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
-from diag.rules.phase import told_apart
+from diag.rules.finding import Answer, CannotTell, Subject
 from diag.rules.thresholds import Limits
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
@@ -32,7 +28,7 @@ SUBJECTS = (
     "idle", "launch", "graphs", "replays", "loading", "sync",
     "transfer", "transfer_link", "transfer_small", "transfer_sync", "transfer_repeat",
     "memory", "unified_memory",
-    "streams", "overlap",
+    "streams", "stream_priority", "overlap",
     "kernels", "occupancy", "grid", "precision", "fusion", "counters",
     "steps", "host", "samples", "locks", "cores", "upkeep",
     "ncu_speed_of_light", "ncu_roofline", "ncu_issue_slots", "ncu_stalls", "ncu_divergence",
@@ -232,73 +228,6 @@ def trace_rule(rule_id: str) -> TraceRule:
     if not isinstance(rule, TraceRule):
         raise KeyError(rule_id)
     return rule
-
-
-NAMES_LOST = "the names of kernels, calls and ranges are lost: the file is damaged"
-
-
-def run(rule: TraceRule, trace: Trace, limits: Limits) -> Iterator[Answer]:
-    """The answers of one rule about one source, stamped with the rule's id."""
-    if rule.host_only and trace.devices:
-        return
-    for need in rule.needs:
-        if not FACTS[need].is_captured(trace):
-            fact = FACTS[need]
-            beyond = trace.source.kind not in fact.formats
-            yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
-            return
-    for answer in rule.decide(trace, limits):
-        answer = replace(told_apart(answer, trace), rule=rule.id)
-        if isinstance(answer, Finding) and (trace.source.is_cut or trace.source.are_names_lost):
-            answer = replace(answer, confidence="low")
-        # Most rules know what they look for by its name, be it a call, a lock or a library.
-        if isinstance(answer, Clear) and trace.source.are_names_lost:
-            answer = CannotTell(answer.subject, NAMES_LOST, rule.id)
-        yield answer
-
-
-def run_on_kernel(rule: KernelRule, kernel: ProfiledKernel, limits: Limits) -> Iterator[Answer]:
-    """The answers of one rule about one profiled kernel, stamped with the rule's id."""
-    if because := _unmeasured(rule, kernel):
-        yield CannotTell(kernel_subject(kernel), because, rule.id)
-        return
-    for answer in rule.decide(kernel, limits):
-        yield replace(answer, rule=rule.id)
-
-
-def run_on_results(rule: BenchmarkRule, results: ProbeResults, limits: Limits) -> Iterator[Answer]:
-    """The answers of one rule about one benchmark, stamped with the rule's id."""
-    for answer in rule.decide(results, limits):
-        yield replace(answer, rule=rule.id)
-
-
-def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
-    """The answers of one rule about one watched workload, stamped with the rule's id."""
-    if len(run.snapshots) < rule.fewest:
-        seen = len(run.snapshots)
-        yield CannotTell(Subject(run.source, run.pid, window=run.window), FEW.format(n=seen, m=rule.fewest), rule.id)
-        return
-    for answer in rule.decide(run, limits):
-        if isinstance(answer, CannotTell):  # it may quote what a record says, which may be of any length
-            answer = replace(answer, because=answer.because[:LONGEST_REASON])
-        yield replace(answer, rule=rule.id)
-
-
-def run_on_job(rule: JobRule, job: Job, limits: Limits) -> Iterator[Answer]:
-    """The answers of one rule about one job, stamped with the rule's id."""
-    if job.has_any(rule.needs):
-        for answer in rule.decide(job, limits):
-            yield replace(answer, rule=rule.id)
-
-
-LONGEST_REASON = 500
-FEW = "too few snapshots ({n}; {m} are needed): watch for longer"
-
-
-def _unmeasured(rule: KernelRule, kernel: ProfiledKernel) -> str | None:
-    """Why what the rule needs is not there, all of it in one sentence; None when it is."""
-    missing = [found for need in rule.needs if isinstance(found := kernel.quantity(need), Missing)]
-    return together(missing) if missing else None
 
 
 def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:

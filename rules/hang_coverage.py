@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from diag.model import units
 from diag.model.rank_lists import ranks as rank_list
+from diag.ranks.hang import RankRow, Suspect
 from diag.ranks.job import Job
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.hang_words import CALLS, MOST_SHOWN, NO_CALLS, NO_RANKS, RECORDERS, subject_source
+from diag.rules.hang_words import CALLS, MOST_SHOWN, NO_CALLS, NO_RANKS, RECORDERS, has_stacks, subject_source
 from diag.rules.thresholds import Limits
 
 
@@ -35,29 +36,34 @@ def absent(job: Job, limits: Limits) -> Iterator[Answer]:
     elif not awaited:
         yield Clear(about)
     else:
-        ranks = tuple(each.rank for each in awaited)
-        first = awaited[0]
-        sql = None if first.call is None else CALLS.format(source=first.call.source, entry=first.call.entry)
-        yield Finding(
-            title=f"No dump of {rank_list(ranks)}, which others may wait for",
-            claim=f"{units.count(len(first.awaited_by), 'rank')} may wait for rank {first.rank}, in {first.call}. "
-            + " ".join(
-                f"Rank {each.rank} is undecided: {each.because}; any dump of {rank_list(each.deciders)} may decide."
-                for each in hang.undecided[:MOST_SHOWN]
-            ),
-            subject=Subject(about.source, ranks=ranks),
-            level="critical" if not hang.named else "warning",
-            confidence="medium",
-            counterfactual="It could be told who is at fault.",
-            evidence=[
-                Evidence("ranks without a dump", len(hang.absent), "count", "of those that groups list", None),
-                Evidence("dumps", len(hang.dumped), "count", "one for each rank", "SELECT rank, path FROM source"),
-                Evidence("undecided ranks", len(hang.undecided), "count", "that an absent dump may convict", None),
-                Evidence("first call", str(first.call), "text", "oldest that needs such a rank", sql),
-            ],
-            refute="Their dumps show that they called everything.",
-            next=[f"Fetch the dumps of {rank_list(ranks)}, or dump their stacks: py-spy dump --pid PID"],
-        )
+        yield _absent(job, awaited)
+
+
+def _absent(job: Job, awaited: Sequence[Suspect]) -> Finding:
+    hang, first = job.hang, awaited[0]
+    ranks = tuple(each.rank for each in awaited)
+    sql = None if first.call is None else CALLS.format(source=first.call.source, entry=first.call.entry)
+    or_stacks = "" if has_stacks(job, ranks) else ", or dump their stacks: py-spy dump --pid PID"
+    return Finding(
+        title=f"No dump of {rank_list(ranks)}, which others may wait for",
+        claim=f"{units.count(len(first.awaited_by), 'rank')} may wait for rank {first.rank}, in {first.call}. "
+        + " ".join(
+            f"Rank {each.rank} is undecided: {each.because}; any dump of {rank_list(each.deciders)} may decide."
+            for each in hang.undecided[:MOST_SHOWN]
+        ),
+        subject=Subject(subject_source(job), ranks=ranks),
+        level="critical" if not hang.named else "warning",
+        confidence="medium",
+        counterfactual="It could be told who is at fault.",
+        evidence=[
+            Evidence("ranks without a dump", len(hang.absent), "count", "of those that groups list", None),
+            Evidence("dumps", len(hang.dumped), "count", "one for each rank", "SELECT rank, path FROM source"),
+            Evidence("undecided ranks", len(hang.undecided), "count", "that an absent dump may convict", None),
+            Evidence("first call", str(first.call), "text", "oldest that needs such a rank", sql),
+        ],
+        refute="Their dumps show that they called everything.",
+        next=[f"Fetch the dumps of {rank_list(ranks)}{or_stacks}"],
+    )
 
 
 @job_rule("hang.progress", needs=RECORDERS)
@@ -82,22 +88,24 @@ def progress(job: Job, limits: Limits) -> Iterator[Answer]:
     elif not outstanding:
         yield Clear(about)
     else:
-        oldest = min(
-            (row.oldest for row in outstanding if row.oldest is not None), key=lambda call: call.created_ns or 0
-        )
-        n = sum(row.outstanding or 0 for row in outstanding)
-        yield Finding(
-            title=f"{units.count(n, 'call')} outstanding on {units.count(len(outstanding), 'rank')}",
-            claim=f"The oldest is {oldest} on rank {oldest.rank}.",
-            subject=Subject(about.source, ranks=tuple(row.rank for row in outstanding)),
-            level="info",
-            counterfactual="Nothing is won by knowing it.",
-            evidence=[
-                Evidence("outstanding calls", n, "count", "neither retired nor completed",
-                         "SELECT source_id, COUNT(*) FROM recorder_entry WHERE NOT COALESCE(is_retired, 0) GROUP BY 1"),
-                Evidence("oldest", str(oldest), "text", "by when it was called",
-                         CALLS.format(source=oldest.source, entry=oldest.entry)),
-            ],
-            refute="A second dump shows the same calls completed.",
-            next=["Dump again a minute later: the numbers that did not move are those that hang."],
-        )  # fmt: skip
+        yield _progress(job, outstanding)
+
+
+def _progress(job: Job, outstanding: Sequence[RankRow]) -> Finding:
+    oldest = min((row.oldest for row in outstanding if row.oldest is not None), key=lambda call: call.created_ns or 0)
+    n = sum(row.outstanding or 0 for row in outstanding)
+    return Finding(
+        title=f"{units.count(n, 'call')} outstanding on {units.count(len(outstanding), 'rank')}",
+        claim=f"The oldest is {oldest} on rank {oldest.rank}.",
+        subject=Subject(subject_source(job), ranks=tuple(row.rank for row in outstanding)),
+        level="info",
+        counterfactual="Nothing is won by knowing it.",
+        evidence=[
+            Evidence("outstanding calls", n, "count", "neither retired nor completed",
+                     "SELECT source_id, COUNT(*) FROM recorder_entry WHERE NOT COALESCE(is_retired, 0) GROUP BY 1"),
+            Evidence("oldest", str(oldest), "text", "by when it was called",
+                     CALLS.format(source=oldest.source, entry=oldest.entry)),
+        ],
+        refute="A second dump shows the same calls completed.",
+        next=["Dump again a minute later: the numbers that did not move are those that hang."],
+    )  # fmt: skip

@@ -53,6 +53,9 @@ NEXT: Mapping[Cause, str] = {
 EVERY_SHAPE = "Print the shapes and dtypes of that step's collectives on every rank, and compare them."
 """Where it is not known which call it was."""
 
+NO_OWN_FRAME = "See what native code these ranks are in: py-spy dump --native --pid PID on their hosts."
+"""Where their stacks are known, and none has a line of the program's own."""
+
 
 def answers(
     job: Job, causes: Collection[Cause], limits: Limits | None = None, *, needs_all: bool = True
@@ -115,13 +118,25 @@ def finding_of(job: Job, fault: Fault, limits: Limits | None = None) -> Finding:
             *(() if limits is None else hang_devices.evidence(job, fault, limits)),
         ],
         refute=REFUTES[fault.cause],
-        next=[*_look_at(fault), NEXT[fault.cause] if fault.call or fault.cause is not Cause.TENSORS else EVERY_SHAPE],
+        next=list(_next(job, fault)),
     )
 
 
-def _look_at(fault: Fault) -> Iterator[str]:
+def _next(job: Job, fault: Fault) -> Iterator[str]:
     if fault.frame is not None:
         yield f"Look at {fault.frame.function} ({fault.frame.file}:{fault.frame.line})."
+    if fault.cause is Cause.HOST and has_stacks(job, fault.ranks or fault.candidates):
+        if fault.frame is None:
+            yield NO_OWN_FRAME
+    elif fault.cause is Cause.TENSORS and fault.call is None:
+        yield EVERY_SHAPE
+    else:
+        yield NEXT[fault.cause]
+
+
+def has_stacks(job: Job, ranks: Collection[int]) -> bool:
+    """Of all of them: then there is no need to ask for any."""
+    return {*ranks} <= {thread.rank for thread in job.stacks}
 
 
 # ---- sentences -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from diag.ranks.ends import is_of_others
 from diag.ranks.job import Job
 from diag.ranks.log_events import LogEvent
 from diag.rules.engine import job_rule
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Severity
 from diag.rules.job_logs import lines_of, subject_of
 from diag.rules.thresholds import Limits
 
@@ -85,9 +85,10 @@ def _finding(job: Job, ends: Sequence[LogEvent]) -> Finding:
         title=f"{CAUSES[first.kind][0].upper()}{CAUSES[first.kind][1:]}: {who}",
         claim=f"What explains most is {CAUSES[first.kind]} ({who}): {first.text}"
         + (f" Others that ended, too: {rank_list(others)}." if others else "")
+        + (" It only says that another rank is gone." if _is_of_others(first) else "")
         + " The first that was observed is not always the cause.",
         subject=subject_of(job, ranks),
-        level="critical",
+        level=_level(job, first),
         confidence="medium",
         counterfactual="The job would have gone on.",
         evidence=[
@@ -104,6 +105,13 @@ def _finding(job: Job, ends: Sequence[LogEvent]) -> Finding:
         refute="An earlier failure in the log of another rank, or in dmesg -T of its host.",
         next=[_next(first), "Look at the lines before it in the log of that rank."],
     )
+
+
+def _level(job: Job, first: LogEvent) -> Severity:
+    """Whoever lost a peer is not the cause: that is told where it is known, and else to be looked for."""
+    if not _is_of_others(first):
+        return "critical"
+    return "info" if job.hang.named else "warning"
 
 
 def _ranks(event: LogEvent) -> Sequence[int]:

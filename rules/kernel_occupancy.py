@@ -10,7 +10,7 @@ import numpy as np
 
 from diag.model.occupancy import Block, Occupancy
 from diag.rules import kernel_profiler
-from diag.rules.report import OccupancyRow
+from diag.rules.timeline_report import OccupancyRow
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.trace import Trace
 

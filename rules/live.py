@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 
 import numpy as np
@@ -22,15 +22,6 @@ DeviceDecision = Callable[[LiveRun, Device, Limits], Iterator[Answer]]
 
 HOW_TO_DUMP = "no stacks were dumped in this window: press s in diag watch, or let it ask for them with --stacks 10s"
 """Ends a *cannot tell*, and a claim that lacks the line."""
-
-
-def judge(run: LiveRun, limits: Mapping[str, Limits]) -> list[Answer]:
-    """All answers of all live rules, without a case; `limits` as `thresholds.load` gives them.
-
-    Windows slide while a workload is watched, and with them the ids of findings: `key_of` recognises one again.
-    """
-    rules = (rule for rule in engine.rules().values() if isinstance(rule, engine.LiveRule))
-    return [answer for rule in rules for answer in engine.run_live(rule, run, limits.get(rule.id, {}))]
 
 
 def key_of(answer: Answer) -> tuple[str, int | None, int | None, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from diag.model import units
 from diag.ranks.job import Job
-from diag.ranks.nccl_connections import Connection
+from diag.ranks.nccl_connections import Connection, n_channels
 from diag.ranks.nccl_health import NcclHealth
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
@@ -15,6 +15,7 @@ from diag.rules.thresholds import Limits
 
 SWITCHES = ("NCCL_IB_DISABLE", "NCCL_NET")
 DIRECT = ("NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_IB_CUDA_SUPPORT")
+MOST_QUOTED = 4
 
 
 @job_rule("nccl.network", needs=("log_event",))
@@ -76,13 +77,7 @@ def _sockets(
     job: Job, health: NcclHealth, hosts: Sequence[str], others: Sequence[str], switched: Sequence[str]
 ) -> Finding:
     without = [host for host in hosts if host in health.without_adapters]
-    why = (
-        f"{' and '.join(switched)} is set"
-        if switched
-        else f"NCCL found no InfiniBand device on {named(without, 'host')}"
-        if without
-        else "no line says why"
-    )
+    why = _why(switched, without)
     elsewhere = (
         f"; {named(others, 'host')} use{'s' if len(others) == 1 else ''} {_used(health, others)}" if others else ""
     )
@@ -93,21 +88,7 @@ def _sockets(
         level="critical" if others else "warning",
         confidence="high",
         counterfactual="Hosts would have the bandwidth of InfiniBand or RoCE between them; ib_write_bw tells how much.",
-        evidence=[
-            Evidence("hosts on sockets", len(hosts), "count", named(hosts), lines_of("nccl.net")),
-            *(
-                Evidence("hosts on another network", len(others), "count", named(others), lines_of("nccl.net"))
-                for _ in others[:1]
-            ),
-            *(
-                Evidence("set in the environment", each, "text", "by NCCL's own lines", lines_of("nccl.env"))
-                for each in switched
-            ),
-            *(
-                Evidence("no adapter found on", host, "text", "NET/IB : No device found", lines_of("nccl.net"))
-                for host in without[:4]
-            ),
-        ],
+        evidence=list(_of_sockets(hosts, others, switched, without)),
         refute="ib_write_bw between two of these hosts is no faster than iperf3.",
         next=[
             *(f"Run once without {each.partition('=')[0]}." for each in switched),
@@ -117,6 +98,24 @@ def _sockets(
     )
 
 
+def _why(switched: Sequence[str], without: Sequence[str]) -> str:
+    if switched:
+        return f"{' and '.join(switched)} is set"
+    return f"NCCL found no InfiniBand device on {named(without, 'host')}" if without else "no line says why"
+
+
+def _of_sockets(
+    hosts: Sequence[str], others: Sequence[str], switched: Sequence[str], without: Sequence[str]
+) -> Iterator[Evidence]:
+    yield Evidence("hosts on sockets", len(hosts), "count", named(hosts), lines_of("nccl.net"))
+    if others:
+        yield Evidence("hosts on another network", len(others), "count", named(others), lines_of("nccl.net"))
+    for each in switched:
+        yield Evidence("set in the environment", each, "text", "by NCCL's own lines", lines_of("nccl.env"))
+    for host in without[:MOST_QUOTED]:
+        yield Evidence("no adapter found on", host, "text", "NET/IB : No device found", lines_of("nccl.net"))
+
+
 def _used(health: NcclHealth, hosts: Sequence[str]) -> str:
     return " and ".join(sorted({name for host in hosts for name in health.networks.get(host, ())} - {"Socket"}))
 
@@ -124,9 +123,14 @@ def _used(health: NcclHealth, hosts: Sequence[str]) -> str:
 def _direct(job: Job, health: NcclHealth, crossing: Sequence[Connection], limits: Limits) -> Answer:
     over_ib = [each for each in crossing if each.network == "IB"]
     staged = [each for each in over_ib if not each.is_direct_rdma]
-    share = sum(each.channels for each in staged) / max(sum(each.channels for each in over_ib), 1)
-    if not staged or share < limits["staged_share"]:
+    if not staged or n_channels(staged) / max(n_channels(over_ib), 1) < limits["staged_share"]:
         return Clear(subject_of(job))
+    return _staged(job, health, staged, n_channels(over_ib))
+
+
+def _staged(job: Job, health: NcclHealth, staged: Sequence[Connection], n_over_ib: int) -> Finding:
+    """`n_over_ib`: channels over InfiniBand, directly or not."""
+    n_staged = n_channels(staged)
     hosts = sorted({each.host for each in staged if each.host})
     reasons = sorted(
         {event.text for event in health.events if event.kind == "nccl.gdr" and event.fields.get("state") == "Disabled"}
@@ -134,28 +138,19 @@ def _direct(job: Job, health: NcclHealth, crossing: Sequence[Connection], limits
     switched = [f"{name}={value}" for name in DIRECT for value in health.values(name)]
     return Finding(
         title=f"InfiniBand without GPU Direct RDMA on {named(hosts, 'host')}",
-        claim=f"{units.share(share)} of the channels over InfiniBand go through the host's memory: their lines lack "
-        f"GDRDMA.{f' {switched[0]} is set.' if switched else ''}",
+        claim=f"{units.share(n_staged / max(n_over_ib, 1))} of the channels over InfiniBand go through the host's "
+        f"memory: their lines lack GDRDMA.{f' {switched[0]} is set.' if switched else ''}",
         subject=subject_of(job, {each.rank for each in staged}),
         level="warning",
         confidence="high",
         counterfactual="Data would go from GPU to adapter without the host's memory between them.",
         evidence=[
-            Evidence(
-                "channels without GDRDMA",
-                sum(e.channels for e in staged),
-                "count",
-                "via NET/IB",
-                lines_of("nccl.transport"),
+            Evidence("channels without GDRDMA", n_staged, "count", "via NET/IB", lines_of("nccl.transport")),
+            Evidence("channels over InfiniBand", n_over_ib, "count", "via NET/IB", lines_of("nccl.transport")),
+            *(
+                Evidence("NCCL says", text, "text", "as it was printed", lines_of("nccl.gdr"))
+                for text in reasons[:MOST_QUOTED]
             ),
-            Evidence(
-                "channels over InfiniBand",
-                sum(e.channels for e in over_ib),
-                "count",
-                "via NET/IB",
-                lines_of("nccl.transport"),
-            ),
-            *(Evidence("NCCL says", text, "text", "as it was printed", lines_of("nccl.gdr")) for text in reasons[:4]),
         ],
         refute="ib_write_bw --use_cuda is as fast as ib_write_bw from host memory on these hosts.",
         next=[

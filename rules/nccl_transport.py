@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from diag.model import units
 from diag.ranks.job import Job
-from diag.ranks.nccl_connections import Connection
+from diag.ranks.log_events import LogEvent
+from diag.ranks.nccl_connections import Connection, n_channels
 from diag.ranks.nccl_health import NcclHealth
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
@@ -25,6 +25,8 @@ SWITCHES = (
 
 FAST = ("NVL", "NVB", "NVS")
 """Ways over NVLink, in NCCL's words (src/graph/topo.h)."""
+
+MOST_QUOTED = 4
 
 
 @job_rule("nccl.transport", needs=("log_event",))
@@ -50,7 +52,7 @@ def transport(job: Job, limits: Limits) -> Iterator[Answer]:
         return
     within = [each for each in health.connections if each.is_within_host]
     indirect = [each for each in within if each.medium in ("SHM", "NET")]
-    share = _channels(indirect) / max(_channels(within), 1)
+    share = n_channels(indirect) / max(n_channels(within), 1)
     if share < limits["share"]:
         if within or all(each.is_within_host is False for each in health.connections):
             yield Clear(subject_of(job))
@@ -63,60 +65,25 @@ def transport(job: Job, limits: Limits) -> Iterator[Answer]:
 _NO_LINES = "no line says which way ranks are connected: NCCL prints `Channel … via …` with NCCL_DEBUG=INFO only"
 
 
-def _channels(connections: Sequence[Connection]) -> int:
-    return sum(each.channels for each in connections)
-
-
 def _finding(job: Job, health: NcclHealth, within: Sequence[Connection], indirect: Sequence[Connection]) -> Finding:
     hosts = sorted({str(each.host or each.peer_host) for each in indirect})
-    media = Counter(each.medium for each in indirect)
-    through = " and ".join(
-        {"SHM": "shared memory", "NET": "the network"}[medium] for medium in sorted(media, reverse=True)
-    )
+    media = {each.medium for each in indirect}
+    through = " and ".join(THROUGH[medium] for medium in sorted(media, reverse=True))
     switched = [f"{name}={value}" for name in SWITCHES for value in health.values(name) if value.strip() != "0"]
-    has_nvlink = any(way.kind in FAST and way.a.startswith("GPU") and way.b.startswith("GPU") for way in health.ways)
     said = [event for event in health.events if event.kind == "nccl.disabled"]
-    why = (
-        f"{' and '.join(switched)} is set."
-        if switched
-        else "NCCL says that peer access is disabled between them."
-        if said
-        else "No line says why."
-    )
-    share = _channels(indirect) / _channels(within)
-    is_bad = bool(switched) or has_nvlink or "NET" in media
+    is_bad = bool(switched) or _has_nvlink(health) or "NET" in media
     return Finding(
         title=f"GPUs of {named(hosts, 'host')} reach each other through {through}"
         + (f": {', '.join(switched)} is set" if switched else ""),
-        claim=f"{units.share(share)} of the channels between ranks of one host "
-        f"({_channels(indirect):,} of {_channels(within):,}) go through {through}, not from GPU to GPU. {why}",
+        claim=f"{units.share(n_channels(indirect) / n_channels(within))} of the channels between ranks of one host "
+        f"({n_channels(indirect):,} of {n_channels(within):,}) go through {through}, not from GPU to GPU. "
+        f"{_why(switched, said)}",
         subject=subject_of(job, {rank for each in indirect for rank in (each.rank, each.peer)}),
         level="warning" if is_bad else "info",
         confidence="high" if switched or "NET" in media else "medium",
         counterfactual="Collectives within a host would run at the bandwidth of NVLink or PCIe; how much that is, "
         "nccl-tests tell on this host.",
-        evidence=[
-            Evidence(
-                "channels through the host",
-                _channels(indirect),
-                "count",
-                "SHM or NET, within a host",
-                lines_of("nccl.transport"),
-            ),
-            Evidence("channels within hosts", _channels(within), "count", "all of them", lines_of("nccl.transport")),
-            *(
-                Evidence(f"channels via {via}", count, "count", "channels that go this way", lines_of("nccl.transport"))
-                for via, count in sorted(health.media().items())
-            ),
-            *(
-                Evidence("switched off by", each, "text", "set in the environment", lines_of("nccl.env"))
-                for each in switched
-            ),
-            *(
-                Evidence("NCCL says", event.text, "text", "as it was printed", lines_of("nccl.disabled"))
-                for event in said[:4]
-            ),
-        ],
+        evidence=[*_counts(health, within, indirect), *_said(switched, said)],
         refute="nvidia-smi topo -p2p rw says that these GPUs have no peer access at all.",
         next=[
             *(f"Run once without {each.partition('=')[0]}." for each in switched),
@@ -124,3 +91,32 @@ def _finding(job: Job, health: NcclHealth, within: Sequence[Connection], indirec
             "Measure both: all_reduce_perf -b 8M -e 1G -f 2 -g 2, with and without NCCL_P2P_DISABLE=1",
         ],
     )
+
+
+THROUGH = {"SHM": "shared memory", "NET": "the network"}
+
+
+def _has_nvlink(health: NcclHealth) -> bool:
+    """Between two GPUs, by NCCL's topology."""
+    return any(way.kind in FAST and way.a.startswith("GPU") and way.b.startswith("GPU") for way in health.ways)
+
+
+def _why(switched: Sequence[str], said: Sequence[LogEvent]) -> str:
+    if switched:
+        return f"{' and '.join(switched)} is set."
+    return "NCCL says that peer access is disabled between them." if said else "No line says why."
+
+
+def _counts(health: NcclHealth, within: Sequence[Connection], indirect: Sequence[Connection]) -> Iterator[Evidence]:
+    sql = lines_of("nccl.transport")
+    yield Evidence("channels through the host", n_channels(indirect), "count", "SHM or NET, within a host", sql)
+    yield Evidence("channels within hosts", n_channels(within), "count", "all of them", sql)
+    for via, count in sorted(health.media().items()):
+        yield Evidence(f"channels via {via}", count, "count", "channels that go this way", sql)
+
+
+def _said(switched: Sequence[str], said: Sequence[LogEvent]) -> Iterator[Evidence]:
+    for each in switched:
+        yield Evidence("switched off by", each, "text", "set in the environment", lines_of("nccl.env"))
+    for event in said[:MOST_QUOTED]:
+        yield Evidence("NCCL says", event.text, "text", "as it was printed", lines_of("nccl.disabled"))

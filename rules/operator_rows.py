@@ -12,7 +12,7 @@ from diag.model.measured import Known, best_rate
 from diag.model.quantities import Measured
 from diag.model.roofline import Ladder, Limit, Rate, Roofline
 from diag.model.throughput import dram_peak
-from diag.rules.report import OperatorRow
+from diag.rules.timeline_report import OperatorRow
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.operators import ModelledCalls, OperatorTime, load_modelled_calls, operator_times
 from diag.timeline.trace import Trace

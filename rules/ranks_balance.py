@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from diag.model import units
-from diag.ranks.balance import Receipts, Speed, imbalance_of, receipts_of, speed_of
+from diag.ranks.balance import Imbalance, Receipts, Speed, imbalance_of, receipts_of, speed_of
 from diag.ranks.job import Job
 from diag.ranks.rank_power import powers_of, usual_of
 from diag.ranks.side_by_side import SideBySide
@@ -43,23 +43,28 @@ def imbalance(job: Job, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(subject, NO_DEVICE)
         return
     found = imbalance_of(side)
-    busiest, in_steps = found.busiest
-    won_ns = min(round(found.beyond_mean_ns), ranks_of.window_ns(side, busiest))
-    share = won_ns / ranks_of.window_ns(side, busiest)
-    if share < limits["share"]:
+    window_ns = ranks_of.window_ns(side, found.busiest[0])
+    won_ns = min(round(found.beyond_mean_ns), window_ns)
+    if won_ns / window_ns < limits["share"]:
         yield Clear(subject)
-        return
+    else:
+        yield _uneven_compute(side, found, won_ns, window_ns)
+
+
+def _uneven_compute(side: SideBySide, found: Imbalance, won_ns: int, window_ns: int) -> Finding:
+    """`window_ns`: of the busiest rank."""
+    busiest, in_steps = found.busiest
     n_steps = found.compute_ns.shape[1]
     per_rank = found.compute_ns.mean(axis=1)
     lightest = int(np.argmin(per_rank))
-    yield Finding(
+    return Finding(
         title=f"Compute is uneven: the busiest rank has {found.ratio:.2f} times the mean",
         claim=f"Over {units.count(n_steps, 'step')} the rank with most to do computes {found.ratio:.2f} times as long "
         f"as the mean of {units.count(len(side.summaries), 'rank')}. {ranks_of.names(side, [busiest]).capitalize()} is "
         f"that rank in {in_steps:,} of them ({units.share(in_steps / n_steps)}), with {units.time(per_rank[busiest])} "
         f"a step; {ranks_of.names(side, [lightest])} has {units.time(per_rank[lightest])}.{ranks_of.unseen(side)}",
         subject=ranks_of.subject_of(side, range(len(side.summaries)), busiest),
-        share=share,
+        share=won_ns / window_ns,
         recoverable_ns=won_ns,
         confidence="medium",
         counterfactual=f"Were the same work spread evenly, the steps would take {units.time(won_ns)} less at most.",
@@ -186,7 +191,7 @@ def experts(job: Job, limits: Limits) -> Iterator[Answer]:
     if ratio < limits["ratio"]:
         yield Clear(subject)
         return
-    yield _uneven(side, worst, ratio)
+    yield _uneven_receipts(side, worst, ratio)
 
 
 def _weighted_ratio(receipts: Receipts) -> float:
@@ -194,7 +199,7 @@ def _weighted_ratio(receipts: Receipts) -> float:
     return float((receipts.ratio * weights).sum() / weights.sum()) if weights.sum() else 1.0
 
 
-def _uneven(side: SideBySide, receipts: Receipts, ratio: float) -> Finding:
+def _uneven_receipts(side: SideBySide, receipts: Receipts, ratio: float) -> Finding:
     group, at = receipts.matched, receipts.instances
     duration_ns = group.duration_ns[:, at].min(axis=0)
     excess_ns = duration_ns * (1 - 1 / np.maximum(receipts.ratio, 1))

@@ -11,9 +11,9 @@ from diag.model.ceilings import Ceiling
 from diag.model.roofline import Ladder, Position
 from diag.rules import profiled
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import KernelRow
 from diag.rules.roofline_report import KernelRoofline, RooflineCeiling, RooflineLimit, RooflinePoint, RooflineRow
 from diag.rules.thresholds import Limits
+from diag.rules.timeline_report import KernelRow
 
 
 def ladder(limits: Limits) -> Ladder:

@@ -16,7 +16,8 @@ import numpy as np
 from diag.errors import InputError, UsageError
 from diag.ranks.summary import RankSummary
 from diag.rules.finding import CannotTell, Clear, Finding
-from diag.rules.report import DeviceRow, HardwareRow, KernelRow, OperatorRow, Part, RangeRow
+from diag.rules.report import Part
+from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.rules.trace_result import TraceResult
 from diag.rules.verdict import Explained
 from diag.store.case import Case

@@ -1,9 +1,8 @@
-"""Streams: work that one of them puts in a row, the legacy default stream, and priorities."""
+"""Streams that put work in a row: copies in the kernels' own, and all that the legacy default stream stops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from diag.timeline.dependencies import NEVER_NS, Dependencies, lanes
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.gpu_work import NONE, Column
 from diag.timeline.intervals import Intervals
-from diag.timeline.streams import Key, Stream
+from diag.timeline.streams import Key
 from diag.timeline.trace import Trace
 
 Mask = NDArray[np.bool_]
 
 _NO_STREAMS = "on which stream the operations ran was not captured"
-_OPERATION_COLUMNS = "context, stream, kind, copy_kind, start_ns, end_ns"
+OPERATION_COLUMNS = "context, stream, kind, copy_kind, start_ns, end_ns"
 
 
 @device_rule("streams.serial")
@@ -59,15 +58,21 @@ def serial_work(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
     copies = device.time_of(is_copy & in_shared)
     exposed, free_kernels = copies - device.kernel_time, device.kernel_time - device.copy_time
     hidden_ns = min(exposed.measure_ns, free_kernels.measure_ns)
-    share = device.share(hidden_ns)
-    if share < limits["share"]:
+    if device.share(hidden_ns) < limits["share"]:
         yield Clear(subject_of(device))
         return
-    n_streams = len(np.unique(lane))
-    shared = np.unique(ops.stream[in_shared])
+    yield _serial(device, exposed, free_kernels, np.unique(ops.stream[in_shared]), len(np.unique(lane)))
+
+
+def _serial(
+    device: DeviceTimeline, exposed: Intervals, free_kernels: Intervals, shared: NDArray[Any], n_streams: int
+) -> Finding:
+    """`shared`: numbers of the streams that run both."""
+    hidden_ns = min(exposed.measure_ns, free_kernels.measure_ns)
+    share = device.share(hidden_ns)
     numbers = ", ".join(map(str, shared[:8].tolist()))
     alone = n_streams == 1
-    yield Finding(
+    return Finding(
         title="All work is on one stream: nothing can overlap" if alone else "Copies wait in the kernels' own stream",
         claim=f"{units.time(exposed.measure_ns)} of pinned copies between host and device run alone on "
         f"{'stream' if len(shared) == 1 else 'streams'} {numbers}, which {'runs' if len(shared) == 1 else 'run'} "
@@ -83,7 +88,7 @@ def serial_work(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
         evidence=[
             Evidence(
                 "copies alone", exposed.measure_ns, "ns", "union of pinned link copies on these streams - kernels",
-                queries.operations(device, _OPERATION_COLUMNS, "kind IN ('kernel', 'copy')"),
+                queries.operations(device, OPERATION_COLUMNS, "kind IN ('kernel', 'copy')"),
             ),
             Evidence("kernels without copies", free_kernels.measure_ns, "ns", "union of kernels - union of copies"),
             Evidence("could overlap", hidden_ns, "ns", "the smaller of both"),
@@ -129,15 +134,20 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     times = [device.time_of(_in_window(device, which)) for which in (on_null, on_blocking)]
     if times[0] and times[1] and not times[0] & times[1]:
         waits = _default_waits(device, depends, side, trace.contexts_of(device)) & device.window
-    share = device.share(waits)
-    if share < limits["share"]:
+    if device.share(waits) < limits["share"]:
         yield Clear(subject_of(device))
         return
     if not trace.source.has("cuda_event") and trace.case.value(_HAS_STREAM_WAITS, (device.process_id,)):
         because = f"streams wait for events, and which, is not known: {FACTS['cuda_event'].why_not(trace)}"
         yield CannotTell(subject_of(device), because)
         return
-    yield Finding(
+    yield _default(device, waits, times)
+
+
+def _default(device: DeviceTimeline, waits: Intervals, times: Sequence[Intervals]) -> Finding:
+    """`times`: with work on the default stream, and on blocking streams."""
+    share = device.share(waits)
+    return Finding(
         title="The legacy default stream and other streams stop each other",
         claim=f"For {units.time(waits.measure_ns)} ({units.share(share)} of the window) operations were launched and "
         "free to run, but started only when one on the other side of the legacy default stream had ended. "
@@ -153,7 +163,7 @@ def default_stream(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
             Evidence(
                 "waiting", waits.measure_ns, "ns", "from ready (launched, own stream and events done) to the other's "
                 "end",
-                queries.operations(device, _OPERATION_COLUMNS),
+                queries.operations(device, OPERATION_COLUMNS),
             ),
             Evidence("default stream", times[0].measure_ns, "ns", "union of its operations"),
             Evidence("blocking streams", times[1].measure_ns, "ns", "union of their operations"),
@@ -182,7 +192,7 @@ def _sides(trace: Trace, device: DeviceTimeline) -> NDArray[np.int8] | None:
     """For each operation whether the legacy default stream or a blocking one ran it; None: the trace cannot say."""
     known = trace.streams_of(device.process_id)
     side = np.zeros(len(device.all_ops), np.int8)
-    for key, members in _by_stream(trace, device).items():
+    for key, members in by_stream(trace, device).items():
         stream = known.get(key)
         if stream is None or not (stream.is_null or stream.is_blocking is not None):
             return None
@@ -190,7 +200,7 @@ def _sides(trace: Trace, device: DeviceTimeline) -> NDArray[np.int8] | None:
     return side
 
 
-def _by_stream(trace: Trace, device: DeviceTimeline) -> Mapping[Key, Mask]:
+def by_stream(trace: Trace, device: DeviceTimeline) -> Mapping[Key, Mask]:
     """Which operations ran on each (context, stream)."""
     lane = trace.dependencies_of(device).lane
     context = trace.contexts_of(device)
@@ -211,141 +221,3 @@ def _default_waits(device: DeviceTimeline, depends: Dependencies, side: NDArray[
     waited = (depends.launched_ns > NEVER_NS) & (ready < other_end) & (other_end <= ops.start_ns)
     waited &= ops.start_ns - other_end <= other_end - ready
     return Intervals.union_of(ready[waited], other_end[waited])
-
-
-@device_rule("streams.priority", needs=("api",))
-def stream_priority(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[Answer]:
-    """Urgent work queues behind other streams' kernels.
-
-    Asks      Does communication, or work on streams of higher priority, wait while kernels of other streams run?
-    Decides   An operation is ready when it is launched, the operation before it on its stream has ended, and the events
-              that its stream waited for are done. Waiting = union over urgent operations of [ready + dispatch, start),
-              cut to the time in which kernels of other streams run; dispatch is the median wait of all other
-              operations. Fires at `share` of the window. Urgent are communication kernels and what runs on streams of
-              the highest of several priorities. Events must have been captured.
-    Matters   Blocks of a running kernel are not stopped for others; of waiting blocks those of higher priority go
-              first. Late communication makes other ranks wait, too.
-    Do        Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1`,
-              `ProcessGroupNCCL.Options(is_high_priority_stream=True)`, `cudaStreamCreateWithPriority`), or leave it
-              SMs.
-    Refute    Raise the priority: if the operations start as late, they waited for data that no captured event shows.
-    """
-    ops = device.all_ops
-    one_stream = bool(len(ops)) and bool((ops.stream == ops.stream[0]).all())
-    known = {} if one_stream else trace.streams_of(device.process_id)
-    urgent = _urgent(trace, device, known) if not one_stream else np.zeros(len(ops), bool)
-    if not urgent.any():
-        yield Clear(subject_of(device))
-        return
-    if not trace.source.has("cuda_event"):
-        because = f"what urgent operations waited for is not known: {FACTS['cuda_event'].why_not(trace)}"
-        yield CannotTell(subject_of(device), because)
-        return
-    depends = trace.dependencies_of(device)
-    waits = _waits_behind_kernels(device, depends, urgent)
-    share = device.share(waits)
-    if share < limits["share"]:
-        yield Clear(subject_of(device))
-        return
-    told = _priorities(trace, device, known, urgent)
-    yield Finding(
-        title="Urgent work waits behind kernels of other streams",
-        claim=f"For {units.time(waits.measure_ns)} ({units.share(share)} of the window) communication or work of "
-        f"higher priority was ready, but kernels of other streams ran. {told.sentence}",
-        subject=subject_of(device),
-        share=share,
-        recoverable_ns=waits.measure_ns,
-        confidence="medium",
-        counterfactual=f"Started when ready, these operations would end up to {units.time(waits.measure_ns)} earlier "
-        "in all; the kernels beside them would take longer.",
-        evidence=[
-            Evidence(
-                "waiting", waits.measure_ns, "ns", "union of [ready + dispatch, start) of urgent operations, while "
-                "others' kernels run",
-                queries.operations(device, _OPERATION_COLUMNS),
-            ),
-            Evidence("priorities", told.text, "text", "stream priorities; a smaller number is more urgent"),
-        ],
-        refute="Raise the priority: if the operations start as late, they waited for data that no captured event "
-        "shows.",
-        next=[told.next],
-        extent=waits,
-    )  # fmt: skip
-
-
-def _urgent(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream]) -> Mask:
-    """Communication kernels, and operations on streams of the highest priority where there are several."""
-    urgent = np.zeros(len(device.all_ops), bool)
-    urgent[np.isin(device.all_ops.id, device.ops.id[device.is_communication])] = True
-    used = {key: members for key, members in _by_stream(trace, device).items() if key in known}
-    levels = {known[key].priority for key in used} - {None}
-    if len(levels) > 1:
-        highest = min(level for level in levels if level is not None)
-        for key, members in used.items():
-            urgent |= members & (known[key].priority == highest)
-    return urgent
-
-
-def _waits_behind_kernels(device: DeviceTimeline, depends: Dependencies, urgent: Mask) -> Intervals:
-    """Of the waiting as much counts as exceeds what dispatch takes on this device anyway: others' median wait."""
-    ops = device.all_ops
-    waited_ns = ops.start_ns - depends.ready_ns
-    is_launched = depends.launched_ns > NEVER_NS
-    others_ns = waited_ns[is_launched & ~urgent]
-    dispatch_ns = max(0, int(np.median(others_ns))) if len(others_ns) else 0
-    counts = urgent & is_launched & (waited_ns > dispatch_ns)
-    waits = Intervals.union_of(depends.ready_ns[counts] + dispatch_ns, ops.start_ns[counts])
-    others = (ops.kind == gpu_work.KERNEL) & ~urgent
-    return waits & Intervals.union_of(ops.start_ns[others], ops.end_ns[others]) & device.window
-
-
-@dataclass(frozen=True)
-class _Priorities:
-    """Priorities of the streams with urgent work and of the others; None is not known."""
-
-    urgent: frozenset[int | None]
-    others: frozenset[int | None]
-
-    @property
-    def text(self) -> str:
-        return f"urgent {_levels(self.urgent)}, others {_levels(self.others)}"
-
-    @property
-    def sentence(self) -> str:
-        if not self._known:
-            return "The trace does not tell all priorities."
-        if self._is_higher:
-            return "Its streams have the higher priority already: running blocks are not stopped for it."
-        return "Its streams have no higher priority."
-
-    @property
-    def next(self) -> str:
-        if self._is_higher:
-            return "Leave SMs free for it (smaller grids, fewer persistent blocks, green contexts)."
-        return (
-            "Give the stream of communication a higher priority (`TORCH_NCCL_HIGH_PRIORITY=1` in PyTorch, "
-            "`cudaStreamCreateWithPriority` in CUDA)."
-        )
-
-    @property
-    def _known(self) -> bool:
-        return bool(self.urgent and self.others) and None not in self.urgent | self.others
-
-    @property
-    def _is_higher(self) -> bool:
-        urgent, others = ([level for level in levels if level is not None] for levels in (self.urgent, self.others))
-        return self._known and max(urgent) < min(others)
-
-
-def _priorities(trace: Trace, device: DeviceTimeline, known: Mapping[Key, Stream], urgent: Mask) -> _Priorities:
-    used = _by_stream(trace, device)
-
-    def levels(which: Mask) -> frozenset[int | None]:
-        of = (key for key, members in used.items() if (members & which).any())
-        return frozenset(known[key].priority if key in known else None for key in of)
-
-    return _Priorities(levels(urgent), levels(~urgent))
-
-
-def _levels(levels: frozenset[int | None]) -> str:
-    return ", ".join(sorted("unknown" if level is None else str(level) for level in levels)) or "unknown"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.rules.kernel_occupancy import occupancy_by_name
-from diag.rules.report import CopyRow, DeviceRow, HardwareRow, KernelRow, RangeRow
+from diag.rules.timeline_report import CopyRow, DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.host import HostThread, Index

@@ -8,11 +8,11 @@ from itertools import chain
 
 from diag.model.measured import Known
 from diag.model.roofline import Ladder
-from diag.rules import engine, tables
+from diag.rules import running, tables
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from diag.rules.operator_rows import operator_rows
-from diag.rules.report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.rules.thresholds import Limits
+from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.timeline.trace import Trace
 
 
@@ -34,12 +34,7 @@ class TraceResult:
 
 def trace_result(trace: Trace, limits: Mapping[str, Limits], ladder: Ladder, known: Known) -> TraceResult:
     """Runs the rules about timelines on one."""
-    answers = [
-        answer
-        for rule in engine.rules().values()
-        if isinstance(rule, engine.TraceRule)
-        for answer in engine.run(rule, trace, limits.get(rule.id, {}))
-    ]
+    answers = running.about_trace(trace, limits)
     return TraceResult(
         findings=[answer for answer in answers if isinstance(answer, Finding)],
         clear=[answer for answer in answers if isinstance(answer, Clear)],

@@ -11,7 +11,8 @@ from diag.model import units
 from diag.rules import profiled
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject, is_about_capture
-from diag.rules.report import DeviceRow, Verdict
+from diag.rules.report import Verdict
+from diag.rules.timeline_report import DeviceRow
 
 KERNEL_CAUSES = (
     "ncu.waves",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from diag.launches.kernel import configuration
 from diag.launches.launch import Size
-from diag.rules.report import DeviceRow, KernelRow
+from diag.rules.timeline_report import DeviceRow, KernelRow
 from diag.store.case import Case
 from diag.tui.navigation import ToTimeline
 

@@ -12,7 +12,8 @@ from diag.model import units
 from diag.render.table import NOT_CAPTURED
 from diag.render.tables import with_arguments
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import KernelRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import KernelRow
 from diag.store.names import pattern_of
 from diag.tui.widgets.row_table import Column
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from diag.model import units
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow
 from diag.timeline.rank_steps import RankSteps, RankTable
 from diag.tui.widgets.row_table import Column
 

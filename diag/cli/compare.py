@@ -99,7 +99,8 @@ def compare(
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.render import COMPARISON_RENDERERS
-    from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.scope import parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:

@@ -52,8 +52,9 @@ def explain(
     Example: diag explain F03ed6bd010
     """
     from diag.render import explanation, render_finding
-    from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.analysis import AnalysisOptions
     from diag.rules.engine import rules
+    from diag.rules.scope import parse_window
 
     if window is not None:
         parse_window(window)

@@ -113,7 +113,8 @@ def export(
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.ingest.inputs import find_inputs
-    from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.analysis import AnalysisOptions
+    from diag.rules.scope import parse_window
     from diag.store.sizes import parse_size
 
     if window is not None:

@@ -74,11 +74,11 @@ class Output(Protocol):
 
 def watch_and_tell(wishes: Wishes) -> None:
     from diag.collect.live_readers import live_readers
-    from diag.rules.live import judge
+    from diag.rules.running import about_live
 
     limits = thresholds.load(wishes.thresholds)
     with live_readers(wishes.pid) as readers:
-        tell_what_is_seen(wishes, readers, lambda run: judge(run, limits))
+        tell_what_is_seen(wishes, readers, lambda run: about_live(run, limits))
 
 
 def tell_what_is_seen(wishes: Wishes, readers: Readers, judge: Judge) -> None:

@@ -6,56 +6,40 @@ is answered as soon as the options are there that it needs.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
+from diag.cli import plan_options
 from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine, width, write
 
 
 def comm(
-    gpus: Annotated[int | None, typer.Option(min=1, metavar="N", help="GPUs of one collective.")] = None,
-    size: Annotated[str | None, typer.Option(metavar="SIZE", help="Its size, as nccl-tests counts it: 2GB.")] = None,
-    op: Annotated[str, typer.Option(metavar="NAME", help="all_reduce, all_gather, reduce_scatter, ...")] = "all_reduce",
-    bandwidth: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Of the bus, in a domain of NVLink: 350GB/s.")
-    ] = None,
-    latency: Annotated[str | None, typer.Option(metavar="TIME", help="Of one hop between neighbours: 5us.")] = None,
-    fit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take both, with errors, from nccl-tests or a case.")
-    ] = None,
-    network: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Of the network, for each GPU: 400Gbit/s.")
-    ] = None,
-    domain: Annotated[int, typer.Option(min=1, metavar="N", help="GPUs that share NVLink.")] = 8,
-    tp: Annotated[int, typer.Option(min=1, metavar="N", help="Tensor parallel ranks.")] = 1,
-    cp: Annotated[int, typer.Option(min=1, metavar="N", help="Context parallel ranks.")] = 1,
-    dp: Annotated[int, typer.Option(min=1, metavar="N", help="Data parallel replicas.")] = 1,
-    pp: Annotated[int, typer.Option(min=1, metavar="N", help="Pipeline stages.")] = 1,
-    ep: Annotated[int, typer.Option(min=1, metavar="N", help="Expert parallel ranks, out of cp x dp.")] = 1,
-    micro_batches: Annotated[int, typer.Option(min=1, metavar="N", help="Of a replica in a step.")] = 1,
-    chunks: Annotated[int, typer.Option(min=1, metavar="N", help="Of the model on each stage (interleaved).")] = 1,
-    sequence_parallel: Annotated[
-        bool, typer.Option("--sequence-parallel", help="Tensor parallel ranks share out the tokens.")
-    ] = False,
-    zero: Annotated[int, typer.Option(min=0, max=3, metavar="N", help="Stage of ZeRO; 0: DDP, 3: FSDP.")] = 0,
-    params: Annotated[str | None, typer.Option(metavar="N", help="Parameters outside of experts: 70B.")] = None,
-    layers: Annotated[int | None, typer.Option(min=1, metavar="N", help="Of the transformer.")] = None,
-    hidden: Annotated[int | None, typer.Option(min=1, metavar="N", help="Its hidden size.")] = None,
-    seq: Annotated[int | None, typer.Option(min=1, metavar="N", help="Tokens of a sequence.")] = None,
-    dtype: Annotated[str, typer.Option(metavar="TYPE", help="Of what is sent: bf16, fp16, fp32, fp8.")] = "bf16",
-    flops: Annotated[str | None, typer.Option(metavar="RATE", help="Of a GPU in attention: 400TFLOP/s.")] = None,
-    experts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Of an MoE layer.")] = None,
-    top_k: Annotated[int, typer.Option(min=1, metavar="K", help="Experts of a token.")] = 1,
-    capacity_factor: Annotated[
-        float, typer.Option(min=0.01, max=1000, metavar="X", help="Room of an expert over its share.")
-    ] = 1.0,
-    load: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="Tokens that each expert got: what is dropped?")
-    ] = None,
-    output_format: Annotated[TextOrJson, typer.Option("--format", "-f", help="How to write it.")] = TextOrJson.TEXT,
+    gpus: plan_options.Gpus = None,
+    size: plan_options.CallSize = None,
+    op: plan_options.Operation = "all_reduce",
+    bandwidth: plan_options.BusRate = None,
+    latency: plan_options.HopTime = None,
+    fit: plan_options.FitFile = None,
+    network: plan_options.NetworkRate = None,
+    domain: plan_options.DomainGpus = 8,
+    tp: plan_options.TensorParallel = 1,
+    cp: plan_options.ContextParallel = 1,
+    dp: plan_options.DataParallel = 1,
+    pp: plan_options.PipelineStages = 1,
+    ep: plan_options.ExpertParallel = 1,
+    micro_batches: plan_options.MicroBatches = 1,
+    chunks: plan_options.Chunks = 1,
+    sequence_parallel: plan_options.SequenceParallel = False,
+    zero: plan_options.Zero = 0,
+    params: plan_options.Parameters = None,
+    layers: plan_options.Layers = None,
+    hidden: plan_options.HiddenSize = None,
+    seq: plan_options.SequenceTokens = None,
+    dtype: plan_options.Dtype = "bf16",
+    flops: plan_options.AttentionRate = None,
+    experts: plan_options.Experts = None,
+    top_k: plan_options.TopK = 1,
+    capacity_factor: plan_options.CapacityFactor = 1.0,
+    load: plan_options.ExpertLoad = None,
+    output_format: plan_options.OutputFormat = TextOrJson.TEXT,
 ) -> None:
     """Tell what a collective takes (--gpus, --size), or a training step (--params, --layers, --hidden, --seq).
 

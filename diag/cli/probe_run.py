@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from diag.cli import probe_options
 from diag.cli.choices import DeviceChoice, TextOrJson
 from diag.cli.opening import opened
+from diag.cli.probe_options import ScaleChoice
 from diag.cli.signals import ENDING
 from diag.cli.terminal import StatusLine, braille, color, note, width, write
 
@@ -27,47 +26,21 @@ MOST_ROWS = 200
 """Of the table: whoever ran a probe wants to see it."""
 
 
-class ScaleChoice(enum.StrEnum):
-    TINY = "tiny"
-    SMALL = "small"
-    FULL = "full"
-
-
 def run(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list")],
-    device: Annotated[DeviceChoice, typer.Option(help="Where; auto is a CUDA GPU if there is one.")] = (
-        DeviceChoice.AUTO
-    ),
-    dtype: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="fp32, tf32, fp16 or bf16 (default: each probe's own).")
-    ] = None,
-    variant: Annotated[str | None, typer.Option(metavar="NAME", help="Only this one (default: all).")] = None,
-    scale: Annotated[ScaleChoice, typer.Option(help="How large the inputs are.")] = ScaleChoice.SMALL,
-    shape: Annotated[
-        str | None, typer.Option(metavar="NAME=SIZE,...", help="Sizes in the place of those of the scale.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the measurements in FILE.")
-    ] = None,
-    with_report: Annotated[
-        bool, typer.Option("--report", help="Run each probe once more under torch.profiler, and report on it.")
-    ] = False,
-    ceilings: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Of probes of several ranks: how many (default: one for each GPU, or 2)."),
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Of several ranks: record each with torch.profiler.")
-    ] = None,
-    late_rank: Annotated[int | None, typer.Option(metavar="RANK", help="This rank sleeps in each traced step.")] = None,
-    late_ms: Annotated[float | None, typer.Option(metavar="MS", help="For so long.")] = None,
-    output_format: Annotated[
-        TextOrJson, typer.Option("--format", "-f", help="How to write the report.")
-    ] = TextOrJson.TEXT,
+    names: probe_options.Probes,
+    device: probe_options.Device = DeviceChoice.AUTO,
+    dtype: probe_options.Dtype = None,
+    variant: probe_options.Variant = None,
+    scale: probe_options.Scale = ScaleChoice.SMALL,
+    shape: probe_options.Shape = None,
+    output: probe_options.Output = None,
+    with_report: probe_options.WithReport = False,
+    ceilings: probe_options.Ceilings = None,
+    ranks: probe_options.Ranks = None,
+    trace: probe_options.TraceFolder = None,
+    late_rank: probe_options.LateRank = None,
+    late_ms: probe_options.LateMs = None,
+    output_format: probe_options.OutputFormat = TextOrJson.TEXT,
 ) -> None:
     """Measure reference workloads, and show how near each comes to the ceilings of this machine.
 
@@ -98,18 +71,24 @@ def run(
         run_on_ranks(names, scale.value, variant, sizes, on_ranks, device, output, output_format)
         return
     probes = named(names)
-    options = AnalysisOptions(ceilings=chosen(ceilings))
+    asked = AnalysisOptions(ceilings=chosen(ceilings))
     if output is not None:
         check_target(output, "measurements")
     where = machine.device_of(device.value)
-    wish = Wish(where, scale.value, kind, variant, sizes)
-    runs = runs_of(probes, wish, machine.cache_bytes(where), note)
+    runs = runs_of(probes, Wish(where, scale.value, kind, variant, sizes), machine.cache_bytes(where), note)
+    result, traced = _results(runs, scale.value, output, asked, with_report=with_report)
+    write(_rendered(result, traced, output_format, with_report))
+
+
+def _results(
+    runs: Sequence[Run], scale: Scale, output: Path | None, options: AnalysisOptions, *, with_report: bool
+) -> tuple[Report, Mapping[str, Report]]:
+    """A report on the measurements, and one on the trace of each probe where they are asked for."""
     with tempfile.TemporaryDirectory(prefix="diag-") as folder, StatusLine() as status:
         file = output or Path(folder) / "probes.benchmark.json"
-        measured = _measured(runs, wish.scale, file, output, status)
+        measured = _measured(runs, scale, file, output, status)
         traced = _traced(_one_of_each(runs, measured), Path(folder), output, options, status) if with_report else {}
-        result = _report_on(file, options, status)
-    write(_rendered(result, traced, output_format, with_report))
+        return _report_on(file, options, status), traced
 
 
 def _measured(

@@ -21,8 +21,8 @@ from diag.errors import DiagError, NothingToTell, StorageError, UsageError
 from diag.ingest.importer import ImportOptions
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.finding import Finding
-from diag.rules.report import KernelRow
 from diag.rules.stored import keep_only, report_of
+from diag.rules.timeline_report import KernelRow
 from diag.store.kept_file import check_target
 from diag.store.work_folder import work_folder
 

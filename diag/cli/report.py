@@ -90,8 +90,9 @@ def report(
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds
     from diag.rules import thresholds as limits
-    from diag.rules.analysis import AnalysisOptions, parse_window
+    from diag.rules.analysis import AnalysisOptions
     from diag.rules.baseline import DEFAULT_MARGIN, compare
+    from diag.rules.scope import parse_window
     from diag.rules.stored import keep_only
     from diag.store.sizes import parse_size
 

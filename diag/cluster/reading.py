@@ -15,7 +15,8 @@ from diag.model.benchmark import Benchmark
 from diag.model.measured import Known
 from diag.ranks.summarise import summaries_of
 from diag.rules import rooflines, thresholds
-from diag.rules.analysis import AnalysisOptions, digest_of, overlaps_of, part_of, scoped_traces
+from diag.rules.analysis import AnalysisOptions, digest_of, overlaps_of
+from diag.rules.scope import PartAsked, part_of, scoped_traces
 from diag.rules.shard_result import ShardResult, encoded
 from diag.rules.stored import digest_of_code
 from diag.rules.thresholds import Limits
@@ -68,12 +69,12 @@ _SOURCES = "SELECT * FROM source ORDER BY id"
 
 
 def _judged(case: Case, reading: Reading) -> ShardResult:
-    options = AnalysisOptions(reading.window, reading.range_name, ceilings=reading.ceilings)
-    traces = scoped_traces(case, options)
+    asked = PartAsked(reading.window, reading.range_name)
+    traces = scoped_traces(case, asked)
     ladder, known = rooflines.ladder(reading.limits["ncu.roofline"]), Known(load_benchmarks(case), reading.ceilings)
     results = [trace_result(trace, reading.limits, ladder, known) for trace in traces]
     findings = sorted(chain.from_iterable(result.findings for result in results), key=lambda finding: finding.rank)
-    parts = [part for trace in traces if (part := part_of(trace, options)) is not None]
+    parts = [part for trace in traces if (part := part_of(trace, asked)) is not None]
     place = f"{socket.gethostname()}:{case.path}"
     return ShardResult(
         sources=[dict(row) | {"shard": place} for row in case.rows(_SOURCES)],

@@ -16,6 +16,7 @@ from diag.collect.proc_files import content, fields, parse_stat
 from diag.collect.proc_process import stat_of
 from diag.collect.py_spy import NoAnswer, ask, find_py_spy
 from diag.model.live import Frame, StackDump, ThreadStack
+from diag.model.py_spy import PySpyThread
 
 TIMEOUT_S = 5.0
 """A thread that the kernel does not let go (state D) cannot be stopped, and all others wait for it until then."""
@@ -24,23 +25,7 @@ _PYTHON = re.compile(r"python[\d.]*[a-z]*( \(deleted\))?")
 _FORBIDDEN = re.compile(r"permission denied|not permitted|os error (1|13)\b", re.IGNORECASE)
 
 
-class _Frame(msgspec.Struct):
-    name: str
-    filename: str
-    line: int
-
-
-class _Thread(msgspec.Struct):
-    """As `py-spy dump --json` writes it; what is not named here is left out."""
-
-    frames: list[_Frame]
-    active: bool
-    owns_gil: bool
-    thread_name: str | None = None
-    os_thread_id: int | None = None
-
-
-_ANSWER = msgspec.json.Decoder(list[_Thread])
+_ANSWER = msgspec.json.Decoder(list[PySpyThread])
 
 
 def dump(pid: int, *, py_spy: Path | None = None, timeout_s: float = TIMEOUT_S) -> StackDump:
@@ -83,7 +68,7 @@ def _threads(pid: int, py_spy: Path | None, timeout_s: float) -> list[ThreadStac
     return [_stack(pid, thread, tids.get(thread.os_thread_id or 0)) for thread in told]
 
 
-def _stack(pid: int, thread: _Thread, tid: int | None) -> ThreadStack:
+def _stack(pid: int, thread: PySpyThread, tid: int | None) -> ThreadStack:
     # Of a thread in another container py-spy, which looks for it under its number there, says that it runs.
     is_known = tid == thread.os_thread_id
     return ThreadStack(

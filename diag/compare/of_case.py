@@ -14,7 +14,8 @@ from diag.compare.trace_ranges import ranges_of
 from diag.compare.trace_times import Periods, figures_of, kernels_of, periods_of
 from diag.ranks.job import Job
 from diag.rules import document
-from diag.rules.analysis import AnalysisOptions, traces_in_scope
+from diag.rules.analysis import AnalysisOptions
+from diag.rules.scope import traces_in_scope
 from diag.rules.stored import report_of
 from diag.store.case import Case
 from diag.timeline.trace import Trace

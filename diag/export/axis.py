@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diag.errors import UsageError
 from diag.model import units
-from diag.rules.analysis import parse_window
+from diag.rules.scope import parse_window
 from diag.store.case import Case, Source
 from diag.timeline.trace import Trace
 

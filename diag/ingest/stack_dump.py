@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from diag.ingest.stack_dump_text import (
     threads_of,
 )
 from diag.ingest.stacks import Frames, intern_stacks
+from diag.model.py_spy import PySpyFrame, PySpyThread
 from diag.model.stack_file import StackFile
 from diag.store.case import Case
 
@@ -101,7 +102,8 @@ def _told(file: InputFile) -> _Read:
             return _of_diag(msgspec.json.decode(file.data.read_bytes(), type=StackFile))
         if _JSON.match(head):
             return _Read(
-                "py-spy", [_thread(each) for each in msgspec.json.decode(file.data.read_bytes(), type=list[_Thread])]
+                "py-spy",
+                [_thread(each) for each in msgspec.json.decode(file.data.read_bytes(), type=list[PySpyThread])],
             )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error).rstrip(".")
@@ -187,27 +189,8 @@ def _lines(path: Path) -> Iterator[str]:
 
 # ---- py-spy dump --json --------------------------------------------------------------------------------------------
 
-_Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
-
-class _Frame(msgspec.Struct):
-    name: str
-    filename: str
-    line: int
-
-
-class _Thread(msgspec.Struct):
-    """What is not named here is left out, local variables among it."""
-
-    frames: list[_Frame]
-    active: bool
-    owns_gil: bool
-    pid: _Number | None = None
-    thread_name: str | None = None
-    os_thread_id: _Number | None = None
-
-
-def _thread(told: _Thread) -> DumpedThread:
+def _thread(told: PySpyThread) -> DumpedThread:
     return DumpedThread(
         dump=0,
         rank=None,
@@ -222,7 +205,7 @@ def _thread(told: _Thread) -> DumpedThread:
     )
 
 
-def _frames(told: Iterable[_Frame]) -> Iterator[StackFrame]:
+def _frames(told: Iterable[PySpyFrame]) -> Iterator[StackFrame]:
     for frame in told:
         line: Any = frame.line if 0 < frame.line < 1 << 31 else None
         yield StackFrame(frame.name[:LONGEST_NAME], frame.filename[:LONGEST_NAME], line)

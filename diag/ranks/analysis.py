@@ -29,7 +29,7 @@ from diag.ranks.whereabouts import fused
 LONGEST_CHAIN = 16
 
 
-def analyse(
+def analyse_hang(
     dumps: Dumps,
     where: Sequence[Where] = (),
     job: Collection[int] = (),

@@ -7,7 +7,6 @@ ranges in which Gloo's own threads carried them out.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diag.model.collective import Primitive
+from diag.ranks.members import members_of
 from diag.ranks.summary import NONE, OPS, Collectives, Group
 from diag.timeline.ranges import OPEN_NS
 from diag.timeline.trace import Trace
@@ -108,11 +108,7 @@ def _group(row: Any, sizes: Mapping[str, int]) -> Group:
         return Group(f"communicator {row['communicator']}", sizes.get(row["communicator"]))
     if row["group_name"] is None and row["ranks"] is None:
         return UNNAMED if row["group_size"] is None else Group(UNNAMED.name, row["group_size"])
-    try:
-        ranks = tuple(int(rank) for rank in json.loads(row["ranks"])) if row["ranks"] else None
-    except (ValueError, TypeError, RecursionError):
-        ranks = None
-    return Group(f"group {row['group_name'] or 'without a name'}", row["group_size"], ranks)
+    return Group(f"group {row['group_name'] or 'without a name'}", row["group_size"], members_of(row["ranks"]))
 
 
 def _size_bytes(op: str, row: Any, group: Group) -> int:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.ranks.least_squares import CommonEnds, Fit, fit
+from diag.ranks.least_squares import ClockFit, CommonEnds, fit_common_ends
 from diag.ranks.matching import Matched, Matches
 from diag.ranks.summary import RankCalls
 from diag.timeline.intervals import Times
@@ -125,16 +125,16 @@ def _unknown(n_ranks: int, why: str) -> Clocks:
     return Clocks(None, np.zeros(n_ranks, np.int64), nothing, nothing, nothing, np.full(n_ranks, np.nan), why)
 
 
-_ONE_CLOCK = Fit(*(np.zeros(1),) * 4)
+_ONE_CLOCK = ClockFit(*(np.zeros(1),) * 4)
 
 
-def _fit(ends: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit:
+def _fit(ends: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> ClockFit:
     """With drifts only where at least one can be told from none: they cost certainty about the shifts."""
     if with_slope:
-        found = fit(ends, n_clocks, with_slope=True)
+        found = fit_common_ends(ends, n_clocks, with_slope=True)
         if (np.abs(found.slope) > SIGNIFICANT * found.slope_error)[1:].any():
             return found
-    return fit(ends, n_clocks, with_slope=False)
+    return fit_common_ends(ends, n_clocks, with_slope=False)
 
 
 def _n_ends(group: Matched) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from diag.ranks.dumps import Dumps, RankDump
 from diag.ranks.hang import GroupLabel
-from diag.ranks.signatures import Signature
+from diag.ranks.signatures import CallSignature
 from diag.ranks.standing import GroupStanding, Identity, Standing
 
 DEFAULT_GROUP = "default_pg"
@@ -46,7 +46,7 @@ class Communicators:
     standings: Mapping[int, Standing]
     all: Mapping[Key, Communicator]
 
-    def signature(self, rank: int, row: int) -> Signature:
+    def signature(self, rank: int, row: int) -> CallSignature:
         return self.dumps[rank].signature(row)
 
     def record(self, rank: int, row: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.ranks.hang import Call, GroupLabel
-from diag.ranks.signatures import Signature, Signatures
+from diag.ranks.signatures import CallSignature, CallSignatures
 from diag.ranks.standing import Standing, standing_of
 
 Column = NDArray[np.int64]
@@ -58,7 +58,7 @@ class RankDump:
     world_size: int | None
     groups: Sequence[Membership]
     entries: Entries
-    signatures: Signatures  # of the whole job
+    signatures: CallSignatures  # of the whole job
 
     @cached_property
     def newest(self) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class RankDump:
     def standing(self) -> Standing:
         return standing_of(self)
 
-    def signature(self, row: int) -> Signature:
+    def signature(self, row: int) -> CallSignature:
         return self.signatures.by_id[int(self.entries.signature[row])]
 
     def peer(self, row: int) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from diag.model.live_run import LiveRun
-from diag.ranks.analysis import analyse
+from diag.ranks.analysis import analyse_hang
 from diag.ranks.comm_measurements import CommSeries, comm_series
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import HangAnalysis
@@ -82,7 +82,7 @@ class Job:
             *restarts(self.dumps, self.heartbeats, events, self.n_ranks),
         ]
         told = list(size_faults(events, {*self.dumps.by_rank, *(beat.rank for beat in self.heartbeats)}))
-        return with_frames(self.case, analyse(self.dumps, where, world_sizes=sizes, told=told))
+        return with_frames(self.case, analyse_hang(self.dumps, where, world_sizes=sizes, told=told))
 
     @cached_property
     def devices(self) -> Mapping[int, RankDevice]:

@@ -48,7 +48,7 @@ class CommonEnds:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class ClockFit:
     """Arrays by clock."""
 
     shift_ns: Values
@@ -57,7 +57,7 @@ class Fit:
     sigma_ns: Values  # robust standard deviation of a single end
 
 
-def fit(groups: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit:
+def fit_common_ends(groups: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> ClockFit:
     """Clock 0 is the axis. All clocks must be connected by groups."""
     span_ns = max(float(np.abs(group.end_ns).max()) for group in groups) or 1.0
     n_terms = 2 if with_slope else 1
@@ -78,7 +78,7 @@ def fit(groups: Sequence[CommonEnds], n_clocks: int, *, with_slope: bool) -> Fit
     solution, matrix = _solve(groups, weights, span_ns, n_terms, n_clocks)
     slope = solution[1] / span_ns if with_slope else np.zeros(n_clocks)
     variance = np.append(0, np.diag(np.linalg.inv(matrix))[n_clocks - 1 :]) if with_slope else np.zeros(n_clocks)
-    return Fit(solution[0], slope, sigma_ns * np.sqrt(np.maximum(variance, 0)) / span_ns, sigma_ns)
+    return ClockFit(solution[0], slope, sigma_ns * np.sqrt(np.maximum(variance, 0)) / span_ns, sigma_ns)
 
 
 def _huber(scaled: Values) -> Values:

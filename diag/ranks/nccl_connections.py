@@ -52,6 +52,10 @@ class Connection:
         return self.host == self.peer_host
 
 
+def n_channels(connections: Sequence[Connection]) -> int:
+    return sum(each.channels for each in connections)
+
+
 def medium_of(via: str) -> Medium:
     """
     >>> medium_of("P2P/IPC/read"), medium_of("direct shared memory"), medium_of("NET/Socket/0")

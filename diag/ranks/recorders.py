@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,8 @@ from diag.model.live import Frame, ThreadStack
 from diag.model.live_stacks import own_frame
 from diag.ranks.dumps import Column, Dumps, Entries, Membership, RankDump, together
 from diag.ranks.hang import Fault, GroupLabel, HangAnalysis
-from diag.ranks.signatures import Signature, Signatures
+from diag.ranks.members import members_of
+from diag.ranks.signatures import CallSignature, CallSignatures
 from diag.store.case import Case, Source
 
 SIGNATURES = "SELECT id, op, input_sizes, input_dtypes, output_sizes, output_dtypes FROM call_signature ORDER BY id"
@@ -48,17 +48,17 @@ LARGEST_RANK = 1 << 31
 def load_dumps(case: Case, n_ranks: int | None = None) -> Dumps:
     """`n_ranks`: of the job, where it is known: a rank beyond, out of a file's name, is as good as none."""
     sources = [source for source in case.sources if source.captured("process_group")]
-    signatures = Signatures({row[0]: Signature(*row) for row in case.db.execute(SIGNATURES)})
+    signatures = CallSignatures({row[0]: CallSignature(*row) for row in case.db.execute(SIGNATURES)})
     dumps = list(_dumps(case, sources, signatures))
     ranks = range(n_ranks or LARGEST_RANK)
     ranked = [dump for dump in dumps if dump.rank in ranks]
     return together(ranked, unranked=tuple(dump.source for dump in dumps if dump.rank not in ranks))
 
 
-def _dumps(case: Case, sources: Sequence[Source], signatures: Signatures) -> Iterator[RankDump]:
+def _dumps(case: Case, sources: Sequence[Source], signatures: CallSignatures) -> Iterator[RankDump]:
     memberships: defaultdict[int, list[Membership]] = defaultdict(list)
     for group_id, source_id, name, description, ranks, enqueued, _, completed in case.db.execute(GROUPS):
-        label = GroupLabel(name or "", description or "", parsed_ranks(ranks))
+        label = GroupLabel(name or "", description or "", members_of(ranks))
         memberships[source_id].append(Membership(group_id, label, enqueued, completed))
     rows = case.arrays(ENTRIES, dict.fromkeys(COLUMNS, "<i8"))
     for source in sources:
@@ -90,16 +90,6 @@ def _entries(rows: Mapping[str, Column], groups: Sequence[Membership]) -> Entrie
         timeout_ns=rows["timeout_ns"],
         stack_id=rows["stack_id"],
     )
-
-
-def parsed_ranks(text: str | None) -> tuple[int, ...] | None:
-    """None where the recorder does not know them: Gloo writes an empty list.
-
-    >>> parsed_ranks("[0, 8]"), parsed_ranks("[]"), parsed_ranks(None)
-    ((0, 8), None, None)
-    """
-    ranks = json.loads(text) if text else []
-    return tuple(ranks) or None
 
 
 FRAMES = """

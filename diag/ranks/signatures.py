@@ -6,7 +6,6 @@ must be equal on all ranks follows from NCCL's API reference ("Collective Commun
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Hashable, Mapping
@@ -15,6 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from diag.store.json_column import json_list
 
 FAMILIES = (
     ("barrier", "barrier"),
@@ -50,7 +51,7 @@ _P2P = re.compile(r"(send|recv) (\d{1,9})(?:->|<-)(\d{1,9})")
 
 
 @dataclass(frozen=True)
-class Signature:
+class CallSignature:
     """A row of `call_signature`. Sizes and dtypes are JSON, as recorded."""
 
     id: int
@@ -78,7 +79,7 @@ class Signature:
 
     @cached_property
     def dtypes(self) -> frozenset[str]:
-        return frozenset(each for each in _listed(self.input_dtypes) if isinstance(each, str))
+        return frozenset(each for each in json_list(self.input_dtypes) if isinstance(each, str))
 
     @cached_property
     def counts(self) -> tuple[int | None, int | None]:
@@ -104,17 +105,17 @@ class Signature:
     @property
     def tensors(self) -> str:
         """
-        >>> Signature(1, "nccl:all_reduce", "[[4, 2]]", '["Float"]', "[[4, 2]]", '["Float"]').tensors
+        >>> CallSignature(1, "nccl:all_reduce", "[[4, 2]]", '["Float"]', "[[4, 2]]", '["Float"]').tensors
         '[[4, 2]] Float'
         """
         return " ".join(filter(None, (self.input_sizes, ", ".join(sorted(self.dtypes)))))
 
 
 @dataclass(frozen=True, eq=False)
-class Signatures:
+class CallSignatures:
     """All signatures of a job. Codes are equal where two calls fit each other; -1 fits any."""
 
-    by_id: Mapping[int, Signature]
+    by_id: Mapping[int, CallSignature]
 
     @cached_property
     def families(self) -> NDArray[np.int64]:
@@ -134,20 +135,12 @@ class Signatures:
         return codes
 
 
-def _listed(text: str) -> list[object]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
-
-
 def _elements(sizes: str) -> int | None:
     """
     >>> _elements("[[4, 2], [3]]"), _elements("[[]]"), _elements("[]")
     (11, 1, None)
     """
-    shapes = _listed(sizes)
+    shapes = json_list(sizes)
     if not shapes or not all(isinstance(shape, list) and all(isinstance(n, int) for n in shape) for shape in shapes):
         return None
     return sum(math.prod(shape) for shape in shapes if isinstance(shape, list))

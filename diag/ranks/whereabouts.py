@@ -16,15 +16,18 @@ from diag.ranks.log_events import LogEvent
 from diag.ranks.restarts import RESTARTED
 from diag.ranks.thread_stacks import RankThread, gil_holders, last_main_threads
 
+_DISTRIBUTED = r".*(?:distributed_c10d\.py|torch/distributed)"
+"""The end of such a frame: sockets and pipes have a recv, too."""
+
 HOST_PLACES: Sequence[tuple[str, str, re.Pattern[str]]] = (
     ("checkpoint", "saves or loads a checkpoint", re.compile(r"\b(save|load|save_state_dict|torch_save|fsync)\b")),
     ("data loader", "waits for its data loader", re.compile(r"dataloader|_next_data|_try_get_data|_get_data")),
     ("lock", "waits for a lock", re.compile(r"\b(acquire|__enter__|wait_for|_wait_for_tstate_lock)\b|threading\.py")),
     ("synchronize", "waits for its device", re.compile(r"\bsynchronize\b|\bitem\b|\bcpu\b|wait_tensor")),
-    ("receive", "is in a send or receive", re.compile(r"\b(recv|send|irecv|isend|batch_isend_irecv)\b")),
+    ("receive", "is in a send or receive", re.compile(rf"\b(recv|send|irecv|isend|batch_isend_irecv) {_DISTRIBUTED}")),
     ("initialise", "joins the job", re.compile(r"\binit_process_group\b")),
     ("new group", "makes a group", re.compile(r"\b(new_group|new_subgroups|_new_process_group_helper)\b")),
-    ("collective", "is in a collective", re.compile(r"distributed_c10d\.py|torch/distributed")),
+    ("collective", "is in a collective", re.compile(_DISTRIBUTED)),
     ("sleep", "sleeps", re.compile(r"\bsleep\b")),
 )
 """(what, in words, in the frames of libraries above own code and in the name of the own function). The first that is

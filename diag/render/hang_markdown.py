@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from diag.render import phrases
 from diag.render.hang_page import Block, Figures, Items, Outline, Section, page
 from diag.render.hang_view import HangView
-from diag.render.markdown_parts import grid, table_blocks, text
-from diag.render.table import Table
+from diag.render.markdown_parts import grid, text
 
 
 def render_hang_markdown(view: HangView, *, top: int = 5, **_: object) -> str:
     first, *rest = page(view, top=top)
     parts = [f"## {text(first.title)}", *_blocks(first)]
     for section in rest:
-        parts += [f"### {text(section.title)}"] if section.title else []
-        parts += _blocks(section)
+        parts += [f"### {text(section.title)}", *_blocks(section)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -37,5 +35,3 @@ def _block(block: Block) -> Iterator[str]:
         case Figures(evidence):
             rows = [[text(each.label), text(phrases.value(each)), text(each.formula)] for each in evidence]
             yield grid(("evidence", "value", "formula"), rows, numbers={1})
-        case Table():
-            yield from table_blocks(block)

@@ -13,7 +13,6 @@ from diag.ranks.stack_clusters import Branch, tree
 from diag.render import hang_words as words
 from diag.render import phrases
 from diag.render.hang_view import HangView
-from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.finding import Evidence, Finding
 from diag.rules.hang_places import heartbeat, of_cluster, place, sentence, where
 
@@ -41,7 +40,7 @@ class Figures:
     evidence: Sequence[Evidence]
 
 
-Block = str | Items | Outline | Figures | Table
+Block = str | Items | Outline | Figures
 
 
 @dataclass(frozen=True)
@@ -123,21 +122,9 @@ def _groups(view: HangView, top: int) -> Section:
     """Those whose members are not in the same place come first: there somebody is missing."""
     rows = sorted((row for row in view.hang.groups if row.open_call is not None) if view.hang else (), key=_is_even)
     shown = rows[: max(top, MOST_ROWS)]
-    header, keys = ["group", "does not end", "last called, by rank"], ["enqueued"]
-    if any(_differ(row, "completed") for row in shown):
-        header.append("last completed")
-        keys.append("completed")
-    cells = [
-        [
-            str(row.group),
-            f"{row.open_call.op} {row.open_call.sequence}" if row.open_call else NOT_CAPTURED,
-            *(_progress(row, key) for key in keys),
-        ]
-        for row in shown
-    ]
-    notes = [phrases.more(len(rows), len(shown))] if len(rows) > len(shown) else []
-    table = Table("Groups with a call that does not end", header, cells, 0, notes, wraps_names=True)
-    return Section("", [table] if cells else [])
+    lines = [f"{row.open_call}.{_progress(row)}" for row in shown]
+    more = [phrases.more(len(rows), len(shown))] if len(rows) > len(shown) else []
+    return Section("Groups with a call that does not end", [Items([*lines, *more])] if lines else [])
 
 
 def _is_even(row: GroupRow) -> tuple[bool, bool]:
@@ -148,11 +135,12 @@ def _differ(row: GroupRow, key: str) -> bool:
     return len({getattr(member, key) for member in row.members}) > 1
 
 
-def _progress(row: GroupRow, key: str) -> str:
+def _progress(row: GroupRow) -> str:
     """The counters are those of collectives: of a send or receive they say nothing."""
     if row.open_call is not None and row.open_call.is_p2p:
-        return NOT_CAPTURED
-    return words.members(row.members, key)
+        return ""
+    completed = f" Last completed by {words.members(row.members, 'completed')}." if _differ(row, "completed") else ""
+    return f" Last called by {words.members(row.members, 'enqueued')}.{completed}"
 
 
 def _open_questions(view: HangView) -> Section:

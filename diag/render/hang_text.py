@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from diag.model.units import count
 from diag.render.hang_page import Block, Figures, Items, Outline, Section, page
 from diag.render.hang_view import HangView
-from diag.render.table import Table
 from diag.render.text import INDENT, MOST_EVIDENCE, NARROWEST, Lines, Page
 
 _CRITICAL = "1;31"
@@ -29,8 +28,7 @@ def render_hang_text(view: HangView, *, width: int = 80, color: bool = False, to
 
 
 def _set(paper: Page, section: Section, code: str) -> Lines:
-    title = paper.heading(section.title, code) if section.title else []
-    return [*title, *(line for block in section.blocks for line in _block(paper, block))]
+    return [*paper.heading(section.title, code), *(line for block in section.blocks for line in _block(paper, block))]
 
 
 def _block(paper: Page, block: Block) -> Iterator[str]:
@@ -50,5 +48,3 @@ def _block(paper: Page, block: Block) -> Iterator[str]:
             yield from paper.evidence(evidence[:MOST_EVIDENCE])
             if (hidden := len(evidence) - MOST_EVIDENCE) > 0:
                 yield from paper.dim(f"{count(hidden, 'more figure')}: diag explain")
-        case Table():
-            yield from paper.table(block)

@@ -11,9 +11,11 @@ from typing import Any
 
 import diag
 from diag.render.escape import unicode_only
+from diag.rules.baseline_report import Comparison
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import Comparison, KernelRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import KernelRow
 from diag.store.case import Source
 
 SCHEMA = "diag.report/1"

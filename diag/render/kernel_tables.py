@@ -9,7 +9,8 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import OperatorRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import OperatorRow
 from diag.rules.vendor_rules import Summary, summaries
 
 

@@ -10,8 +10,10 @@ from functools import lru_cache
 
 from diag.model import units
 from diag.model.rank_lists import ranks
+from diag.rules.baseline_report import Comparison, Gone, WindowChange
 from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
-from diag.rules.report import Comparison, DeviceRow, Gone, KernelRow, OperatorRow, Part, RangeRow, Report, WindowChange
+from diag.rules.report import Part, Report
+from diag.rules.timeline_report import DeviceRow, KernelRow, OperatorRow, RangeRow
 from diag.store.case import Source
 from diag.store.names import pattern_of
 from diag.timeline.device import FEWEST_OPERATIONS

@@ -14,7 +14,8 @@ from diag.render.measured_collective_table import measured_collectives
 from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
 from diag.render.table import NOT_CAPTURED, Table
-from diag.rules.report import DeviceRow, KernelRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow, KernelRow
 
 _NAMESPACE = re.compile(r"(?:\b\w+|<unnamed>|\(anonymous namespace\))::")
 _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")

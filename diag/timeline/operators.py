@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from diag.model.operator_arguments import Arguments
 from diag.model.operators import MODELLED, Work, work_of
 from diag.store.case import Case
+from diag.store.json_column import json_list
 from diag.timeline import gpu_work, nesting
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.intervals import measure_by_label
@@ -73,18 +74,10 @@ _CALLS = """
 def arguments_of(shapes: str, dtypes: str | None, inputs: str | None) -> Arguments:
     """From the JSON that a profiler wrote; what is not as it should be counts as not there."""
     return Arguments(
-        [_shape(each) for each in _list(shapes)],
-        [each if isinstance(each, str) else "" for each in _list(dtypes)],
-        [each if isinstance(each, str) else "" for each in _list(inputs)],
+        [_shape(each) for each in json_list(shapes)],
+        [each if isinstance(each, str) else "" for each in json_list(dtypes)],
+        [each if isinstance(each, str) else "" for each in json_list(inputs)],
     )
-
-
-def _list(text: str | None) -> list[Any]:
-    try:
-        decoded = json.loads(text) if text else []
-    except (ValueError, RecursionError):
-        return []
-    return decoded if isinstance(decoded, list) else []
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import pytest
 from diag.collect.live_record import Recorder
 from diag.model.live_run import NS_PER_S
 from diag.rules import engine, thresholds
-from diag.rules.live import judge
+from diag.rules.running import about_live
 from tests.builders.live import PID, Watched, device, process, thread, watched
 
 
@@ -22,7 +22,7 @@ def test_a_window_is_judged_and_recorded(gpus: int, ranks: int, threads: int, tm
     engine.rules()
     gc.collect()
     gc.freeze()
-    judged = min(_seconds(lambda: judge(made.run, limits)) for _ in range(5))
+    judged = min(_seconds(lambda: about_live(made.run, limits)) for _ in range(5))
     gc.unfreeze()
     recorded = _seconds(lambda: _record(made, tmp_path / "run.diag")) / len(made.snapshots)
     print(

@@ -10,9 +10,9 @@ import numpy as np
 
 from diag.ranks.dumps import Dumps, Entries, Membership, RankDump, together
 from diag.ranks.hang import GroupLabel
-from diag.ranks.signatures import Signature, Signatures
+from diag.ranks.signatures import CallSignature, CallSignatures
 
-_KNOWN: dict[tuple[str, str, str], Signature] = {}
+_KNOWN: dict[tuple[str, str, str], CallSignature] = {}
 """Numbered as they are made up, so that those of several dumps fit together."""
 
 
@@ -45,13 +45,13 @@ class Group:
 def signature_id(op: str, sizes: Sequence[int], dtype: str) -> int:
     key = (op, json.dumps([list(sizes)]), json.dumps([dtype]))
     if key not in _KNOWN:
-        _KNOWN[key] = Signature(len(_KNOWN) + 1, f"nccl:{op}", key[1], key[2], key[1], key[2])
+        _KNOWN[key] = CallSignature(len(_KNOWN) + 1, f"nccl:{op}", key[1], key[2], key[1], key[2])
     return _KNOWN[key].id
 
 
 def job_of(dumps: Sequence[RankDump]) -> Dumps:
     """All dumps of a job, which share their signatures."""
-    signatures = Signatures({each.id: each for each in _KNOWN.values()})
+    signatures = CallSignatures({each.id: each for each in _KNOWN.values()})
     return together([replace(dump, signatures=signatures) for dump in dumps])
 
 
@@ -87,4 +87,6 @@ def rank_dump(
         )
         for number, group in enumerate(groups)
     ]
-    return RankDump(rank, rank if source is None else source, world_size or None, memberships, entries, Signatures({}))
+    return RankDump(
+        rank, rank if source is None else source, world_size or None, memberships, entries, CallSignatures({})
+    )

@@ -19,7 +19,7 @@ from diag.model.live import GpuProcess
 from diag.model.live_run import NS_PER_S, LiveRun
 from diag.rules import thresholds
 from diag.rules.finding import Finding
-from diag.rules.live import judge
+from diag.rules.running import about_live
 from tests.builders.live import device
 from tests.cli.conftest import Command
 from tests.collect.watched import line_of, running, tell
@@ -55,7 +55,7 @@ class Watching:
 
     def judge(self, run: LiveRun) -> None:
         if len(list(run.stacks)) >= FEWEST_DUMPS:
-            self.found = [each for each in judge(run, thresholds.load()) if isinstance(each, Finding)]
+            self.found = [each for each in about_live(run, thresholds.load()) if isinstance(each, Finding)]
 
     def wait(self, due_ns: int) -> Order | None:
         if any(each.rule == self.rule for each in self.found):

@@ -25,7 +25,8 @@ from diag.render.text import render_text
 from diag.rules import thresholds
 from diag.rules.analysis import analyse
 from diag.rules.finding import Answer, CannotTell, Finding
-from diag.rules.live import judge, key_of
+from diag.rules.live import key_of
+from diag.rules.running import about_live
 from diag.store.case import Case
 from tests.builders.live import PID, device, process, thread, watched
 from tests.rules.test_live_clocks import held
@@ -54,11 +55,11 @@ def test_snapshots_come_back_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made", [loading(), held("sw_thermal_slowdown"), watched(failing), locked()])
 def test_a_record_is_judged_like_what_was_seen(made: watched, tmp_path: Path) -> None:  # type: ignore[valid-type]
-    seen = judge(made.run, thresholds.load())  # type: ignore[attr-defined]
+    seen = about_live(made.run, thresholds.load())  # type: ignore[attr-defined]
     with recorded(made.write(tmp_path / "run.diag")) as case:  # type: ignore[attr-defined]
         (run,) = live_runs(case)
         report = analyse(case)
-        again = judge(run, thresholds.load())
+        again = about_live(run, thresholds.load())
     assert sorted(map(said, again)) == sorted(map(said, seen))
     assert {finding.id for finding in report.findings} == {each.id for each in again if isinstance(each, Finding)}
     assert report.verdict.finding_id == report.findings[0].id
@@ -77,7 +78,7 @@ def said(answer: Answer) -> str:
 
 
 def test_without_a_case_there_is_no_sql() -> None:
-    findings = [each for each in judge(loading().run, thresholds.load()) if isinstance(each, Finding)]
+    findings = [each for each in about_live(loading().run, thresholds.load()) if isinstance(each, Finding)]
     assert findings
     assert all(evidence.sql is None for finding in findings for evidence in finding.evidence)
 

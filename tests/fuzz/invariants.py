@@ -12,7 +12,8 @@ import numpy as np
 from diag.model.units import EVIDENCE
 from diag.render import RENDERERS
 from diag.rules.finding import CONFIDENCES, SEVERITIES, Evidence, Finding
-from diag.rules.report import DeviceRow, HardwareRow, KernelRow, RangeRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.store.case import Case
 
 ROUNDING = 1e-9

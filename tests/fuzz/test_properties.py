@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.rules.analysis import AnalysisOptions
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
 from diag.rules.stored import report_of
+from diag.rules.timeline_report import DeviceRow
 from tests.builders.nsys_export import NsysExport
 from tests.fuzz import invariants
 

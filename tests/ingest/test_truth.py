@@ -16,7 +16,8 @@ import pytest
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.rules.analysis import analyse
 from diag.rules.finding import Finding
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow
 from tests.rules.asking import figures
 
 REPORTS = os.environ.get("DIAG_REAL_REPORTS")

@@ -10,7 +10,7 @@ import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ranks.job import Job
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Finding
 from diag.timeline.joined import traces_of
 from tests.rules.asking import figures, only_finding
@@ -61,7 +61,7 @@ def test_the_rank_that_sleeps_is_named_with_how_long(tmp_path: Path) -> None:
         rule = engine.rules()["ranks.straggler"]
         assert isinstance(rule, engine.JobRule)
         job = Job(case, traces_of(case))
-        finding = only_finding(list(engine.run_on_job(rule, job, thresholds.load()["ranks.straggler"])))
+        finding = only_finding(list(running.run_on_job(rule, job, thresholds.load()["ranks.straggler"])))
     assert isinstance(finding, Finding)
     found = figures(finding)
     assert finding.subject.ranks == (1,)

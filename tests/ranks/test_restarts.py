@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from diag.ranks.analysis import analyse
+from diag.ranks.analysis import analyse_hang
 from diag.ranks.dumps import Dumps, RankDump
 from diag.ranks.hang import Cause, HangAnalysis
 from diag.ranks.heartbeats import RankBeat
@@ -37,7 +37,7 @@ def began_at(at_s: int, rank: int = 2, *, record: int = 0, op: str = "all_reduce
 
 def judged(*dumps: RankDump, beats: Sequence[RankBeat] = (), events: Sequence[LogEvent] = ()) -> HangAnalysis:
     job = job_of(dumps)
-    return analyse(job, restarts(job, beats, events, 4))
+    return analyse_hang(job, restarts(job, beats, events, 4))
 
 
 def beat(rank: int, pid: int, written_s: int, ended: str | None = None) -> RankBeat:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.ranks.analysis import analyse
+from diag.ranks.analysis import analyse_hang
 from diag.ranks.blame import blame
 from diag.ranks.dumps import Dumps
 from diag.ranks.hang import Cause
@@ -31,7 +31,7 @@ def dumps_of(name: str) -> Dumps:
 
 @pytest.mark.parametrize("name", FAULTY)
 def test_with_all_dumps_the_first_fault_is_the_right_one(name: str) -> None:
-    hang = analyse(dumps_of(name))
+    hang = analyse_hang(dumps_of(name))
     assert len(hang.faults) == 1
     assert hang.faults[0].ranks == FAULTY[name]
     assert hang.faults[0].cause is {"gpu-error": Cause.DEVICE, "lock-gil": Cause.HOST}[name]

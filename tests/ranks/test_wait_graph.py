@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diag.ranks.analysis import analyse
+from diag.ranks.analysis import analyse_hang
 from diag.ranks.dumps import RankDump
 from diag.ranks.hang import Cause, HangAnalysis, Where
-from diag.ranks.signatures import Signature
+from diag.ranks.signatures import CallSignature
 from tests.builders.recorded_calls import Group, Recorded, job_of, rank_dump
 
 WORLD = (0, 1, 2)
@@ -32,7 +32,7 @@ def dump(
 
 
 def hang(*dumps: RankDump, where: Sequence[Where] = ()) -> HangAnalysis:
-    return analyse(job_of(dumps), where)
+    return analyse_hang(job_of(dumps), where)
 
 
 def waits(rank: int) -> RankDump:
@@ -164,4 +164,4 @@ def test_a_rank_that_counts_anew_was_restarted() -> None:
 
 def test_variants_of_a_collective_are_alike() -> None:
     names = ("nccl:_all_gather_base", "nccl:all_gather", "gloo:allgather", "nccl:all_gather_into_tensor_coalesced")
-    assert {Signature(1, name, "[]", "[]", "[]", "[]").family for name in names} == {"all_gather"}
+    assert {CallSignature(1, name, "[]", "[]", "[]", "[]").family for name in names} == {"all_gather"}

@@ -46,6 +46,7 @@ def told(found: Sequence[Where]) -> list[tuple[int, str]]:
         ([("save", "/x/site-packages/torch/serialization.py"), ("step", "train.py")], "checkpoint"),
         ([("synchronize", "/x/site-packages/torch/cuda/__init__.py"), ("step", "train.py")], "synchronize"),
         ([("recv", "/x/site-packages/torch/distributed/distributed_c10d.py"), ("step", "train.py")], "receive"),
+        ([("recv", "/usr/lib/python3.11/multiprocessing/connection.py"), ("step", "train.py")], "host"),
         ([("step", "train.py")], "host"),
         ([("step", "/home/me/load/train.py")], "host"),
     ],

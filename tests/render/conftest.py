@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from diag.rules.finding import CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.report import CopyRow, DeviceRow, KernelRow, OccupancyRow, RangeRow, Report, Verdict
+from diag.rules.report import Report, Verdict
+from diag.rules.timeline_report import CopyRow, DeviceRow, KernelRow, OccupancyRow, RangeRow
 from diag.store.case import Source
 
 MS = 1_000_000

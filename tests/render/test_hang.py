@@ -85,7 +85,7 @@ def test_the_answer_comes_first_then_how_it_knows(tmp_path: Path) -> None:
         "41: rank 3 has not called it."
     )
     assert waits in " ".join(text.split())
-    assert "3: 6; 3 others: 7" in text
+    assert "Last called by 3: 6; 3 others: 7." in " ".join(text.split())
     assert "diag explain" in text
 
 

@@ -20,8 +20,9 @@ from diag.render.html import render_html, timeline_of
 from diag.render.html.page import SCRIPTS, STYLES
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.finding import CannotTell, Evidence, Subject
-from diag.rules.report import KernelRow, RangeRow, Report
+from diag.rules.report import Report
 from diag.rules.stored import report_of
+from diag.rules.timeline_report import KernelRow, RangeRow
 from tests.render.pages import HOSTILE, Page, columns, page_of, timeline_data, trace
 from tests.render.rooflines import kernel as roofline
 

@@ -14,7 +14,7 @@ from diag.render.live_frame import ViewState, frame
 from diag.render.live_marks import BLOCKS, TRUE_COLORED, Look, ansi
 from diag.render.live_view import LiveView, view_of
 from diag.rules import thresholds
-from diag.rules.live import judge
+from diag.rules.running import about_live
 
 pytest.importorskip("pynvml", reason="needs nvidia-ml-py, whose answers are played")
 
@@ -34,7 +34,7 @@ def _greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> LiveView:
     run = job(monkeypatch)
-    return view_of(run, judge(run, thresholds.load()))
+    return view_of(run, about_live(run, thresholds.load()))
 
 
 def drawn(view: LiveView, width: int, height: int) -> str:

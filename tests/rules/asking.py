@@ -12,7 +12,7 @@ from diag.launches.kernel import profiled_kernels
 from diag.launches.live_runs import live_runs
 from diag.launches.probe_results import probe_results
 from diag.ranks.job import Job
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
 from diag.timeline.intervals import Intervals
@@ -42,21 +42,21 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
     rule, limits = engine.rules()[rule_id], thresholds.load().get(rule_id, {})
     with imported(export, folder) as case:
         if isinstance(rule, engine.JobRule):
-            return list(engine.run_on_job(rule, Job(case, traces_of(case), watched=live_runs(case)), limits))
+            return list(running.run_on_job(rule, Job(case, traces_of(case), watched=live_runs(case)), limits))
         (source,) = case.sources
         if isinstance(rule, engine.KernelRule):
             kernels = profiled_kernels(case, source.id)
-            return [answer for kernel in kernels for answer in engine.run_on_kernel(rule, kernel, limits)]
+            return [answer for kernel in kernels for answer in running.run_on_kernel(rule, kernel, limits)]
         if isinstance(rule, engine.BenchmarkRule):
             return [
                 answer
                 for each in probe_results(case, load_benchmarks(case))
-                for answer in engine.run_on_results(rule, each, limits)
+                for answer in running.run_on_results(rule, each, limits)
             ]
         if isinstance(rule, engine.LiveRule):
-            return [answer for run in live_runs(case) for answer in engine.run_live(rule, run, limits)]
+            return [answer for run in live_runs(case) for answer in running.run_live(rule, run, limits)]
         assert isinstance(rule, engine.TraceRule)
-        return list(engine.run(rule, Trace(case, source, scope), limits))
+        return list(running.run(rule, Trace(case, source, scope), limits))
 
 
 def only_finding(answers: Sequence[Answer]) -> Finding:

@@ -10,7 +10,7 @@ import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ranks.job import Job
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, CannotTell
 from diag.timeline.joined import traces_of
 from tests.builders.folders import Folder
@@ -59,7 +59,7 @@ def beside(rows: list[dict[str, object]], tmp_path: Path) -> list[Answer]:
         rule = engine.rules()["comm.bandwidth_in_run"]
         assert isinstance(rule, engine.JobRule)
         limits = thresholds.load()["comm.bandwidth_in_run"]
-        return list(engine.run_on_job(rule, Job(case, traces_of(case)), limits))
+        return list(running.run_on_job(rule, Job(case, traces_of(case)), limits))
 
 
 def test_the_fastest_benchmark_tells_what_the_links_give(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from diag.rules import engine
+from diag.rules import engine, running
 from diag.rules.facts import FACTS
 from diag.rules.finding import CannotTell
 from diag.timeline.intervals import Intervals
@@ -49,9 +49,9 @@ def test_what_no_pytorch_trace_can_hold_is_known(tmp_path: Path) -> None:
         nsys = Trace(case, replace(case.sources[0], capabilities={}))
         kineto = Trace(case, replace(case.sources[0], kind="kineto", capabilities={}))
         for trace, beyond in ((nsys, False), (kineto, True)):
-            (answer,) = engine.run(engine.trace_rule("host.samples"), trace, {})
+            (answer,) = running.run(engine.trace_rule("host.samples"), trace, {})
             assert isinstance(answer, CannotTell)
             assert answer.beyond_format is beyond
-        (answer,) = engine.run(engine.trace_rule("idle.gpu"), kineto, {})
+        (answer,) = running.run(engine.trace_rule("idle.gpu"), kineto, {})
         assert isinstance(answer, CannotTell)
         assert not answer.beyond_format

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, Finding
 from diag.store.case import Case
 from diag.timeline.graphs import find_replays
@@ -30,7 +30,7 @@ def opened(name: str) -> Iterator[tuple[Case, Trace]]:
 
 
 def answers(trace: Trace, rule_id: str) -> list[Answer]:
-    return list(engine.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
+    return list(running.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
 
 
 @pytest.mark.parametrize("name", ["h100x2-offload", "t4-power-iteration", "h200-fuser-matmul", "a100-saxpy-schema2.9"])

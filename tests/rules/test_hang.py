@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from diag.rules.finding import CannotTell
+from diag.rules.hang_words import NO_OWN_FRAME
+from tests.builders.folders import Folder
 from tests.rules import hanging
 from tests.rules.asking import Analyse, Ask, Query, ThreeCases, figures, only_finding
+from tests.rules.test_hang_alive import IN_ALL_REDUCE, LOADS, stacks
 
 CASES = {
     "hang.blocked": ThreeCases(hanging.absent_host, hanging.healthy, lambda: hanging.absent_host([0, 2])),
@@ -20,6 +23,14 @@ def test_it_names_the_rank_and_says_how_it_knows(ask: Ask) -> None:
     assert "nothing outstanding on this rank: host blocked" in finding.title
     assert figures(finding)["call"] == "all_reduce 2 of default_pg 0"
     assert figures(finding)["waiting ranks"] == 2
+
+
+def test_stacks_are_asked_for_only_where_there_are_none(ask: Ask) -> None:
+    assert "py-spy" in only_finding(ask("hang.blocked", hanging.absent_host())).next[-1]
+    library = [("recv", "/usr/lib/python3.11/multiprocessing/connection.py", 250)]
+    for frames, told in ((LOADS, ["Look at read (/home/me/data.py:14)."]), (library, [NO_OWN_FRAME])):
+        known = stacks(IN_ALL_REDUCE, frames, IN_ALL_REDUCE)
+        assert only_finding(ask("hang.blocked", Folder((hanging.absent_host(), known)))).next == told
 
 
 def test_without_its_dump_the_rank_is_only_a_suspect(ask: Ask) -> None:

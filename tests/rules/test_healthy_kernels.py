@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from diag.launches.kernel import profiled_kernels
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, CannotTell, Finding
 from diag.store.case import Case
 from tests.builders.imported import imported
@@ -219,7 +219,7 @@ def answers(case: Case) -> dict[str, Answer]:
     """Of each rule about the only kernel of a case."""
     (kernel,), limits = profiled_kernels(case, case.sources[0].id), thresholds.load()
     rules = [rule for rule in engine.rules().values() if isinstance(rule, engine.KernelRule)]
-    return {rule.id: next(engine.run_on_kernel(rule, kernel, limits.get(rule.id, {}))) for rule in rules}
+    return {rule.id: next(running.run_on_kernel(rule, kernel, limits.get(rule.id, {}))) for rule in rules}
 
 
 def test_a_reduction_waits_at_its_barriers(report_on: Analyse) -> None:

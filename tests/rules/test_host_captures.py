@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, Finding
 from diag.timeline.trace import Trace
 from tests.rules.asking import figures, only_finding
@@ -25,7 +25,7 @@ def trace_of(capture: str) -> Iterator[Trace]:
 
 def answers(rule_id: str, capture: str) -> list[Answer]:
     with trace_of(capture) as trace:
-        return list(engine.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
+        return list(running.run(engine.trace_rule(rule_id), trace, thresholds.load()[rule_id]))
 
 
 @pytest.mark.parametrize(

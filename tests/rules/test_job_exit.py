@@ -56,6 +56,14 @@ def test_an_exception_that_speaks_of_a_peer_comes_last(ask: Ask) -> None:
     assert "Others that ended, too: rank 0" in finding.claim
 
 
+def test_who_only_lost_a_peer_is_not_the_cause(ask: Ask) -> None:
+    peer = "RuntimeError: Connection closed by peer [127.0.0.1]:28576"
+    finding = only_finding(ask("job.exit", JobLog().add(*traceback_of("[rank0]: ", peer))))
+    assert finding.level == "warning"
+    assert "It only says that another rank is gone." in finding.claim
+    assert only_finding(ask("job.exit", JobLog().add(*elastic_report(2)))).level == "critical"
+
+
 def test_a_timeout_alone_is_no_end(ask: Ask) -> None:
     answers = ask("job.exit", JobLog().add(*timed_out(0, 7)))
     assert [type(answer).__name__ for answer in answers] == ["CannotTell"]

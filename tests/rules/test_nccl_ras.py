@@ -6,7 +6,7 @@ from pathlib import Path
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ranks.job import Job
-from diag.rules import engine
+from diag.rules import engine, running
 from diag.rules.finding import Clear
 from tests.builders.job_log import CANCELLED, RAS_BEHIND, RAS_DEAD, RAS_WELL, JobLog
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
@@ -44,7 +44,7 @@ def test_two_looks_that_agree_show_that_it_stands_still(tmp_path: Path) -> None:
     with open_inputs([first, second], ImportOptions(use_cache=False)) as case:
         rule = engine.rules()["nccl.ras"]
         assert isinstance(rule, engine.JobRule)
-        finding = only_finding(list(engine.run_on_job(rule, Job(case), {})))
+        finding = only_finding(list(running.run_on_job(rule, Job(case), {})))
     assert finding.level == "critical"
     assert finding.confidence == "high"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from diag.launches.kernel import profiled_kernels
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from tests.builders.imported import imported
 from tests.builders.ncu_report import NcuReport, Value
@@ -103,7 +103,7 @@ def with_caches(control: str | None, report: NcuReport, folder: Path) -> Answer:
     with imported(report, folder) as case:
         case.db.execute("UPDATE launch SET cache_control = ?", (control,))
         (kernel,) = profiled_kernels(case, 1)
-        (answer,) = engine.run_on_kernel(rule, kernel, thresholds.load()["ncu.l1_hit_rate"])
+        (answer,) = running.run_on_kernel(rule, kernel, thresholds.load()["ncu.l1_hit_rate"])
     return answer
 
 

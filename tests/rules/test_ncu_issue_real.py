@@ -12,7 +12,7 @@ import pytest
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
 from diag.launches.stalls import stalls_of
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
 from tests.rules.asking import figures
 
@@ -29,7 +29,7 @@ def kernels_of(name: str) -> Iterator[list[ProfiledKernel]]:
 def answer(rule_id: str, kernel: ProfiledKernel) -> Answer:
     rule, limits = engine.rules()[rule_id], thresholds.load().get(rule_id, {})
     assert isinstance(rule, engine.KernelRule)
-    (only,) = engine.run_on_kernel(rule, kernel, limits)
+    (only,) = running.run_on_kernel(rule, kernel, limits)
     return only
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diag.launches.kernel import profiled_kernels
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Clear, Finding
 from tests.builders.imported import imported
 from tests.builders.ncu_report import NcuReport, Value
@@ -83,6 +83,6 @@ def test_machine_code_of_the_case_is_used(tmp_path: Path) -> None:
                 for address, sass in ((0x10, "LDL R2, [R1+0x8]"), (0x20, "STL [R1+0x8], R2"), (0x30, "LDL R3, [R7]"))
             ],
         )
-        (answer,) = engine.run_on_kernel(rule, kernel, thresholds.load()["ncu.spills"])
+        (answer,) = running.run_on_kernel(rule, kernel, thresholds.load()["ncu.spills"])
     assert isinstance(answer, Finding)
     assert "spills registers:" in answer.title

@@ -11,7 +11,7 @@ import pytest
 from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling
 from diag.model.ceilings import Ceiling
 from diag.rules.analysis import AnalysisOptions, analyse
-from diag.rules.report import OperatorRow
+from diag.rules.timeline_report import OperatorRow
 from tests.builders.kineto import imported
 from tests.timeline.test_operators import launched, operator
 

@@ -9,7 +9,7 @@ import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ranks.job import Job
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, Finding
 from diag.timeline.joined import traces_of
 from tests.builders.rank_job import RankJob
@@ -28,7 +28,7 @@ def asked(paths: list[Path]) -> list[Answer]:
     rule = engine.rules()["capture.ranks"]
     assert isinstance(rule, engine.JobRule)
     with open_inputs(paths, ImportOptions(use_cache=False)) as case:
-        return list(engine.run_on_job(rule, Job(case, traces_of(case)), thresholds.load().get(rule.id, {})))
+        return list(running.run_on_job(rule, Job(case, traces_of(case)), thresholds.load().get(rule.id, {})))
 
 
 def test_missing_ranks_are_counted(ask: Ask) -> None:

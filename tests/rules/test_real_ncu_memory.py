@@ -14,7 +14,7 @@ import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.launches.kernel import ProfiledKernel, profiled_kernels
-from diag.rules import engine, thresholds
+from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, CannotTell, Clear
 from tests.rules.asking import figures, only_finding
 
@@ -41,7 +41,7 @@ def kernels_of(name: str) -> Iterator[list[ProfiledKernel]]:
 def ask(rule_id: str, kernel: ProfiledKernel, **changed: float) -> list[Answer]:
     rule = engine.rules()[rule_id]
     assert isinstance(rule, engine.KernelRule)
-    return list(engine.run_on_kernel(rule, kernel, {**thresholds.load()[rule_id], **changed}))
+    return list(running.run_on_kernel(rule, kernel, {**thresholds.load()[rule_id], **changed}))
 
 
 # ---- a100-selfjoin-14launches: one kernel, 14 launches, whose median is number 2 ------------------------------------

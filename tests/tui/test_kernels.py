@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 from textual.pilot import Pilot
 
-from diag.rules.report import KernelRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import KernelRow
 from diag.tui import kernel_rows
 from diag.tui.app import DiagApp
 from diag.tui.kernel_rows import Entry

@@ -15,7 +15,7 @@ from diag.ingest.importer import ImportOptions, open_inputs
 from diag.rules import evidence_spans
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Evidence
-from diag.rules.report import DeviceRow
+from diag.rules.timeline_report import DeviceRow
 from diag.store.case import Case
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of

@@ -18,7 +18,8 @@ from diag.render.measurement_table import measurements
 from diag.render.palette import SEVERITIES
 from diag.render.table import Table
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import DeviceRow, HardwareRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow, HardwareRow
 from diag.tui.navigation import ToFinding, ToLaunch, ToTimeline
 from diag.tui.screens.view import View
 from diag.tui.text import content, safe

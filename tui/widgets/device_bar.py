@@ -10,7 +10,8 @@ from textual.content import Content
 from diag.model import units
 from diag.render import phrases
 from diag.render.palette import ACTIVITIES, Activity, Ink
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Group(msgspec.Struct, frozen=True):
+class ProcessGroup(msgspec.Struct, frozen=True):
     """A row of `process_group`."""
 
     local_id: int | None
@@ -44,7 +44,7 @@ class Columns(msgspec.Struct, frozen=True):
     thread_name: list[str | None]
 
 
-class Signature(msgspec.Struct, frozen=True):
+class CallSignature(msgspec.Struct, frozen=True):
     """A row of `call_signature`; the last four are JSON."""
 
     op: str
@@ -58,8 +58,8 @@ class Dump(msgspec.Struct, frozen=True, tag=True):
     version: str | None
     library: str | None
     """Communication library with its version, e.g. 'NCCL 2.27.3'."""
-    groups: list[Group]
-    signatures: list[Signature]
+    groups: list[ProcessGroup]
+    signatures: list[CallSignature]
     stacks: list[list[Frame]]
     entries: Columns | None
     """None: the dump was made without them."""

@@ -9,7 +9,7 @@ import msgspec
 
 from diag.ingest.input_file import instant
 from diag.ingest.recorder import layout
-from diag.ingest.recorder.dump import Columns, Frame, Group, Signature
+from diag.ingest.recorder.dump import CallSignature, Columns, Frame, ProcessGroup
 from diag.ingest.recorder.groups import Key
 
 DEEPEST_STACK = 1024
@@ -33,8 +33,8 @@ def described(entries: Sequence[layout.Entry], keys: Sequence[Key]) -> Mapping[K
 
 
 def columns(
-    entries: Sequence[layout.Entry], keys: Sequence[Key], groups: Sequence[Group]
-) -> tuple[Columns, list[Signature], list[list[Frame]]]:
+    entries: Sequence[layout.Entry], keys: Sequence[Key], groups: Sequence[ProcessGroup]
+) -> tuple[Columns, list[CallSignature], list[list[Frame]]]:
     """Raises msgspec.ValidationError where frames are none."""
     place = {(group.local_id, group.name): at for at, group in enumerate(groups)}
     signatures = _Signatures()
@@ -73,7 +73,7 @@ def _nanoseconds(milliseconds: float | None) -> int | None:
 
 class _Signatures:
     def __init__(self) -> None:
-        self.found: list[Signature] = []
+        self.found: list[CallSignature] = []
         self._places: dict[bytes, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
@@ -83,7 +83,9 @@ class _Signatures:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self.found)
-            self.found.append(Signature(entry.profiling_name, *(self._encode(part or []).decode() for part in parts)))
+            self.found.append(
+                CallSignature(entry.profiling_name, *(self._encode(part or []).decode() for part in parts))
+            )
         return place
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from diag.errors import InputError
-from diag.ingest.recorder.dump import Group
+from diag.ingest.recorder.dump import ProcessGroup
 from diag.ingest.recorder.layout import GroupConfig, RawDump
 
 Key = tuple[int | None, str | None]
@@ -17,7 +17,7 @@ _RANKS = re.compile(r"\s*\[\s*((?:[0-9]{1,9}\s*(?:,\s*[0-9]{1,9}\s*)*)?)\]\s*")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
-def groups_of(raw: RawDump, described: Mapping[Key, str | None]) -> list[Group]:
+def groups_of(raw: RawDump, described: Mapping[Key, str | None]) -> list[ProcessGroup]:
     """All groups, by number and then by name. `described` are those of the entries, each with its description.
 
     Raises InputError where ranks or numbers are none.
@@ -34,7 +34,7 @@ def groups_of(raw: RawDump, described: Mapping[Key, str | None]) -> list[Group]:
         at = status.get(number) if number is not None else None
         ranks = _ranks(config.ranks) if config else by_number.get(number) if number is not None else None
         found.append(
-            Group(
+            ProcessGroup(
                 local_id=number,
                 name=name,
                 description=(config.desc if config else None) or described.get((number, name)),

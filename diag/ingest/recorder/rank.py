@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-from diag.ingest.recorder.dump import Group
+from diag.ingest.recorder.dump import ProcessGroup
 
 _NAMED = re.compile(r"rank[_\-.]?(\d{1,9})", re.IGNORECASE)
 _LAST = re.compile(r"(?:^|\D)(\d{1,9})$")
@@ -23,7 +23,7 @@ class Rank:
     note: str | None = None
 
 
-def rank_of(groups: Sequence[Group], path: Path) -> Rank:
+def rank_of(groups: Sequence[ProcessGroup], path: Path) -> Rank:
     """A process is a member of every group that it recorded: the only rank that is in all of them is its own."""
     members = [frozenset(group.ranks) for group in groups if group.ranks]
     possible = reduce(frozenset.intersection, members) if members else frozenset()
@@ -43,7 +43,7 @@ def rank_of(groups: Sequence[Group], path: Path) -> Rank:
     return Rank(named, "file name", world_size)
 
 
-def _is_default(group: Group) -> bool:
+def _is_default(group: ProcessGroup) -> bool:
     return group.description == "default_pg" or group.name == "0"
 
 

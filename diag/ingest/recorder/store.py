@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from diag.ingest.input_file import InputFile
-from diag.ingest.recorder.dump import Columns, Dump, Frame, Group, Signature
+from diag.ingest.recorder.dump import CallSignature, Columns, Dump, Frame, ProcessGroup
 from diag.ingest.recorder.rank import Rank
 from diag.store.bulk import insert_columns
 from diag.store.case import Case
@@ -23,7 +23,7 @@ class DumpStore:
         self._next_group = _next_id(case, "process_group")
         self._next_stack = _next_id(case, "stack")
         self._next_signature = _next_id(case, "call_signature")
-        self._signatures: dict[Signature, int] = {}
+        self._signatures: dict[CallSignature, int] = {}
         self._stacks: dict[tuple[Frame, ...], int] = {}
         self._names: dict[str, int] = {}
 
@@ -59,7 +59,7 @@ class DumpStore:
             **columns,
         )
 
-    def _add_groups(self, source_id: int, groups: Sequence[Group]) -> int:
+    def _add_groups(self, source_id: int, groups: Sequence[ProcessGroup]) -> int:
         """Returns the id of the first of them."""
         first = self._next_group
         self._case.insert(
@@ -85,7 +85,7 @@ class DumpStore:
         }
         insert_columns(self._case.db, "recorder_entry", {**ids, **plain})
 
-    def _signature(self, signature: Signature) -> int:
+    def _signature(self, signature: CallSignature) -> int:
         known = self._signatures.get(signature)
         if known is None:
             known = self._signatures[signature] = self._next_signature

@@ -6,7 +6,8 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.html.grid import Column, grid
 from diag.render.tables import devices as device_table
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow
 
 EVERY_ROW = 1 << 30
 

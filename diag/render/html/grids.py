@@ -16,7 +16,8 @@ from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
 from diag.render.tables import hardware
 from diag.rules.launch_report import LaunchRow
-from diag.rules.report import CopyRow, DeviceRow, KernelRow, OperatorRow, RangeRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import CopyRow, DeviceRow, KernelRow, OperatorRow, RangeRow
 
 MOST_STALLS = 3
 """Of a launch, those that take most."""

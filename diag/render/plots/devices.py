@@ -8,7 +8,8 @@ from diag.model import units
 from diag.render import phrases
 from diag.render.plots.axes import share_axis, time_axis
 from diag.render.plots.bars import Bar, Group, Part, chart
-from diag.rules.report import DeviceRow, Report
+from diag.rules.report import Report
+from diag.rules.timeline_report import DeviceRow
 
 MOST_DEVICES = 8
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from diag.ingest.recorder.dump import Group
+from diag.ingest.recorder.dump import ProcessGroup
 from diag.ingest.recorder.rank import rank_of
 
 
-def group(*ranks: int, name: str = "5") -> Group:
-    return Group(1, name, "default_pg" if name == "0" else "DATA", list(ranks))
+def group(*ranks: int, name: str = "5") -> ProcessGroup:
+    return ProcessGroup(1, name, "default_pg" if name == "0" else "DATA", list(ranks))
 
 
 WORLD = group(*range(8), name="0")
