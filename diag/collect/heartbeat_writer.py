@@ -45,13 +45,11 @@ def _write_until_end(told: dict[str, Any], page: memoryview, watched: int) -> No
     is_over = False
     while not is_over:
         is_gone = bool(poll.poll(every_ms))
-        beat = page_of.read_beat(page)
-        ended = beat.ended if beat and beat.ended else None
-        if ended is None and not is_gone and not _shares_page(pid, told):
+        is_closed = not is_gone and not _shares_page(pid, told)
+        if is_closed:
             is_gone = bool(poll.poll(_DYING_MS))  # a process that dies closes its files first
-            ended = None if is_gone else REPLACED
-        if ended is None and is_gone:
-            ended = VANISHED
+        beat = page_of.read_beat(page)  # after the look at the process, which may have told its end just before
+        ended = beat.ended if beat and beat.ended else VANISHED if is_gone else REPLACED if is_closed else None
         is_over = ended is not None
         written_ns, silent_ns = time.time_ns(), time.monotonic_ns() - page_of.read_alive(page)
         fields = {

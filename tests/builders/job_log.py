@@ -68,6 +68,7 @@ class Rank:
     more: Sequence[str] = ()
     prefix: str = ""
     ends: bool = True
+    process: int | None = None  # number of the process in the job, where `rank` is that in a smaller communicator
 
     @property
     def device(self) -> int:
@@ -75,7 +76,7 @@ class Rank:
 
     @property
     def pid(self) -> int:
-        return 1000 + self.rank
+        return 1000 + (self.rank if self.process is None else self.process)
 
     def line(self, said: str, level: str = "INFO", file: str = "") -> str:
         where = f" {file}" if file else ""

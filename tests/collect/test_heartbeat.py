@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -177,11 +178,32 @@ def test_a_clock_that_is_set_changes_no_age(tmp_path: Path) -> None:
     page = memoryview(bytearray(BYTES))
     write_alive(page, time.monotonic_ns() - 5 * 10**9)
     write_beat(page, Beat(1, 7, "forward", "finished"))
-    path = tmp_path / "rank3.heartbeat.json"
-    about = {"rank": {"schema": "diag.heartbeat/1", "rank": 3}, "pid": os.getpid(), "every_s": 0.01, "path": str(path)}
-    heartbeat_writer._write_until_end(about, page, os.pidfd_open(os.getpid()))
+    heartbeat_writer._write_until_end(_about(tmp_path, os.getpid()), page, os.pidfd_open(os.getpid()))
     beat = told(tmp_path)
     assert 5e9 <= beat.written_ns - beat.time_ns < 65e9
+
+
+def test_a_rank_that_ends_while_it_is_looked_at_has_told_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = memoryview(bytearray(BYTES))
+    write_beat(page, Beat(1, 7, "forward", ""))
+    rank = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+    def has_just_closed_it(*_: object) -> bool:
+        write_beat(page, Beat(1, 7, "forward", "finished"))
+        rank.communicate(b"\n")
+        return False
+
+    monkeypatch.setattr(heartbeat_writer, "_shares_page", has_just_closed_it)
+    with rank:
+        heartbeat_writer._write_until_end(_about(tmp_path, rank.pid), page, os.pidfd_open(rank.pid))
+    assert told(tmp_path).ended == "finished"
+
+
+def _about(folder: Path, pid: int) -> dict[str, Any]:
+    rank = {"schema": "diag.heartbeat/1", "rank": 3}
+    path = str(folder / "rank3.heartbeat.json")
+    shared = {"descriptor": 0, "link": os.readlink("/proc/self/fd/0")}  # any file that this process has open
+    return {"rank": rank, "pid": pid, "every_s": 0.01, "path": path, **shared}
 
 
 def test_a_rank_that_nobody_tells_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

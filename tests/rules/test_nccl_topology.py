@@ -15,20 +15,25 @@ def uneven(*, file: bool = True) -> JobLog:
 
 
 def pairs(*channels: int, hosts: int = 1) -> JobLog:
-    """Communicators of two ranks, each with as many channels as is said."""
+    """One communicator of all ranks, and one of each two with as many channels as is said."""
+    places = [(2 * number + local, number, local) for number in range(len(channels)) for local in range(2)]
     return nccl_log(
         *(
+            Rank(process, 2 * len(channels), comm_id="0xa11", host=f"n{number}", local=local, n_hosts=len(channels))
+            for process, number, local in places
+        ),
+        *(
             Rank(
-                2 * number + rank,
+                local,
                 comm_id=f"0xabc{number}",
-                channels=count,
+                channels=channels[number],
                 host=f"n{number}",
-                local=rank,
+                local=local,
                 n_hosts=hosts,
+                process=process,
             )
-            for number, count in enumerate(channels)
-            for rank in range(2)
-        )
+            for process, number, local in places
+        ),
     )
 
 
