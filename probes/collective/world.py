@@ -144,8 +144,9 @@ def opened(place: Place, device: Device, rendezvous: Path | None) -> Iterator[Wo
 def leave(status: int) -> NoReturn:
     """Ends this process without the interpreter's own end.
 
-    DistributedDataParallel keeps Gloo's threads alive after the group is destroyed, and one that lets go of a tensor
-    while the interpreter ends is ended by C++ with the whole process: "terminate called", SIGABRT (PyTorch 2.13).
+    DistributedDataParallel and the profiler keep Gloo's threads alive after the group is destroyed, and one that lets
+    go of a tensor while the interpreter ends is ended by C++ with the whole process: "terminate called", SIGABRT
+    (PyTorch 2.13).
     """
     sys.stdout.flush()
     sys.stderr.flush()

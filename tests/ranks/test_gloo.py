@@ -23,6 +23,7 @@ import sys, time
 import torch
 import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile, record_function
+from diag.probes.collective.world import leave
 
 folder, rank = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(1)
@@ -38,6 +39,7 @@ with profile(activities=[ProfilerActivity.CPU]) as profiler:
             dist.all_reduce(values)
 profiler.export_chrome_trace(f"{{folder}}/rank{{rank}}.json")
 dist.destroy_process_group()
+leave(0)
 """
 
 
