@@ -46,7 +46,7 @@ CASES = {
     "nccl.channels": ThreeCases(
         fires=lambda: pairs(16, 16, 4),
         clear=lambda: pairs(16, 16),
-        untold=lambda: pairs(16),
+        untold=lambda: nccl_log(Rank(0), Rank(1)),
     ),
 }
 
