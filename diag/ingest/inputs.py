@@ -144,7 +144,7 @@ _NAMES = {
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
     LIVE: "record of a watch",
-    UNREAD: "file that cannot be read",
+    UNREAD: "unreadable file",
 }
 
 
