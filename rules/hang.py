@@ -35,9 +35,7 @@ def blocked(job: Job, limits: Limits) -> Iterator[Answer]:
     Do        Host blocked: look at its stack. Device stopped: look for Xid errors and replace the device.
     Refute    A second dump, a minute later, shows the call on these ranks.
     """
-    yield from answers(
-        job, (Cause.HOST, Cause.DEVICE, Cause.DEAD, Cause.RESTARTED, Cause.TRANSPORT, Cause.LATE), limits
-    )
+    yield from answers(job, BLOCKED, limits)
 
 
 @job_rule("hang.mismatch", needs=(*RECORDERS, "log_event"))

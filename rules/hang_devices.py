@@ -14,12 +14,11 @@ from diag.model.live import GpuReading
 from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.hang import Fault
 from diag.ranks.job import Job
-from diag.ranks.rank_devices import RankDevice
+from diag.ranks.rank_devices import FEWEST_READINGS, RankDevice
 from diag.rules.finding import Evidence
 from diag.rules.thresholds import Limits
 
 MOST_SHOWN = 8
-FEWEST_READINGS = 3
 SETTLE_NS = 2_000_000_000
 """NVML's utilization is of a period of up to a second before a reading; as much again for the hosts' clocks."""
 FOREVER_NS = 1 << 62
@@ -38,11 +37,8 @@ class DeviceOfRank:
     readings: Sequence[GpuReading]
 
 
-def sentences(job: Job, fault: Fault, limits: Limits) -> Iterator[str]:
-    """What the devices of the ranks that it is about do; why that is not known, where anything was watched."""
-    if not job.watched:
-        return
-    known = devices_of(job, fault, limits)
+def sentences(known: Sequence[DeviceOfRank]) -> Iterator[str]:
+    """What the devices of the ranks that a fault is about do, or why that is not known."""
     by_doing: defaultdict[tuple[Doing, bool], list[int]] = defaultdict(list)
     for each in known:
         if each.doing is not None:
@@ -76,8 +72,8 @@ def _why_not(known: Sequence[DeviceOfRank]) -> str:
     return "readings differ, or lie between waiting and computing"
 
 
-def evidence(job: Job, fault: Fault, limits: Limits) -> Iterator[Evidence]:
-    for each in [one for one in devices_of(job, fault, limits) if one.doing is not None][:MOST_SHOWN]:
+def evidence(known: Sequence[DeviceOfRank]) -> Iterator[Evidence]:
+    for each in [one for one in known if one.doing is not None][:MOST_SHOWN]:
         sql = _READINGS.format(source=int(each.device.source), index=int(each.device.index))
         said = f"kernel resident {_mean(each, 'resident_pct'):.0f} %"
         power_w, limit_w = _mean(each, "power_w"), _mean(each, "power_limit_w")

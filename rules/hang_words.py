@@ -102,7 +102,8 @@ def missing_dumps(hang: HangAnalysis) -> str:
 
 
 def finding_of(job: Job, fault: Fault, limits: Limits | None = None) -> Finding:
-    of_devices = () if limits is None else hang_devices.sentences(job, fault, limits)
+    devices = hang_devices.devices_of(job, fault, limits) if limits is not None and job.watched else None
+    of_devices = () if devices is None else hang_devices.sentences(devices)
     return Finding(
         title=title(fault),
         claim=" ".join([claim(fault), *of_devices]),
@@ -113,10 +114,7 @@ def finding_of(job: Job, fault: Fault, limits: Limits | None = None) -> Finding:
         held_up=len(fault.waiting),
         level="warning" if fault.cause is Cause.LATE else "critical",
         confidence=fault.confidence,
-        evidence=[
-            *evidence(job, fault),
-            *(() if limits is None else hang_devices.evidence(job, fault, limits)),
-        ],
+        evidence=[*evidence(job, fault), *hang_devices.evidence(devices or ())],
         refute=REFUTES[fault.cause],
         next=list(_next(job, fault)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from diag.model import units
 from diag.ranks.balance import Imbalance, Receipts, Speed, imbalance_of, receipts_of, speed_of
 from diag.ranks.job import Job
-from diag.ranks.rank_power import powers_of, usual_of
+from diag.ranks.rank_power import usual_of
 from diag.ranks.side_by_side import SideBySide
 from diag.rules import rank_subjects as ranks_of
 from diag.rules.engine import job_rule
@@ -157,7 +157,7 @@ def _clocks(side: SideBySide, rank: int) -> str:
 
 def _power(job: Job, rank: int | None) -> str:
     """Where its device was watched; else empty."""
-    powers = powers_of(job.devices)
+    powers = job.powers
     if rank is None or rank not in powers or len(powers) < 2:
         return ""
     own, (capped, _) = powers[rank], usual_of(powers, rank)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from diag.model import units
 from diag.model.rank_lists import ranks as rank_list
 from diag.ranks.job import Job
-from diag.ranks.rank_power import PowerOfRank, powers_of, usual_of
+from diag.ranks.rank_power import PowerOfRank, usual_of
 from diag.rules.engine import job_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.hang_words import who
@@ -33,7 +33,7 @@ def power(job: Job, limits: Limits) -> Iterator[Answer]:
     """
     if len(job.devices) < 2:
         return
-    powers = powers_of(job.devices)
+    powers = job.powers
     about = Subject(min(device.source for device in job.devices.values()), ranks=tuple(job.devices))
     if len(powers) < 2:
         yield CannotTell(about, "fewer than two ranks have readings of power, clocks and clock reasons under load")

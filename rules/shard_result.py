@@ -86,7 +86,7 @@ def _decode(kind: type, value: Any) -> object:
     if getattr(kind, "__origin__", kind) is np.ndarray:
         dtype, data = value
         return np.frombuffer(data, dtype)
-    raise NotImplementedError(f"{kind} is not kept in a result")
+    raise RuntimeError(f"{kind} is not kept in a result")
 
 
 # ---- numbers of sources --------------------------------------------------------------------------------------------

@@ -31,16 +31,20 @@ class Binding:
 
 def bindings(events: Sequence[LogEvent]) -> Sequence[Binding]:
     """All that is wrong, the sure things first."""
-    inits = [event for event in events if event.kind in ("nccl.init", "nccl.init_done")]
+    inits = _inits(events)
     return [*_shared(events, inits), *_not_there(events), *_by_global_rank(inits)]
 
 
 def told(events: Sequence[LogEvent]) -> tuple[int, int]:
     """How many ranks of the largest communicator say which device they took, and how many ranks it has."""
-    world = _of_largest([event for event in events if event.kind in ("nccl.init", "nccl.init_done")])
+    world = _of_largest(_inits(events))
     return len({_number(event, "rank") for event in world}), max(
         (_number(event, "nranks") for event in world), default=0
     )
+
+
+def _inits(events: Sequence[LogEvent]) -> Sequence[LogEvent]:
+    return [event for event in events if event.kind in ("nccl.init", "nccl.init_done")]
 
 
 def _number(event: LogEvent, name: str) -> int:

@@ -18,6 +18,7 @@ from diag.ranks.log_faults import size_faults
 from diag.ranks.nccl_connections import Connection, load_connections
 from diag.ranks.nccl_health import NcclHealth, health_of
 from diag.ranks.rank_devices import RankDevice, rank_devices
+from diag.ranks.rank_power import PowerOfRank, powers_of
 from diag.ranks.recorders import load_dumps, with_frames
 from diag.ranks.restarts import restarts
 from diag.ranks.side_by_side import SideBySide, side_by_side
@@ -88,6 +89,11 @@ class Job:
     def devices(self) -> Mapping[int, RankDevice]:
         """By rank the device that is its own, where one was watched."""
         return rank_devices(self.watched, {source.id: source.host for source in self.sources}, self.heartbeats)
+
+    @cached_property
+    def powers(self) -> Mapping[int, PowerOfRank]:
+        """By rank how much the power limit held its device back, where that was read."""
+        return powers_of(self.devices)
 
     @cached_property
     def events(self) -> Sequence[LogEvent]:

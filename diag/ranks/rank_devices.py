@@ -10,6 +10,9 @@ from diag.model.live import GpuReading, Snapshot
 from diag.model.live_run import LiveRun
 from diag.ranks.heartbeats import RankBeat, rank_of
 
+FEWEST_READINGS = 3
+"""Of a device, to say anything of it."""
+
 
 @dataclass(frozen=True)
 class RankDevice:

@@ -9,9 +9,7 @@ import numpy as np
 
 from diag.model.clock_reasons import reason_of
 from diag.model.live import GpuReading
-from diag.ranks.rank_devices import RankDevice
-
-FEWEST_READINGS = 3
+from diag.ranks.rank_devices import FEWEST_READINGS, RankDevice
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class _Counting(TorchDispatchMode):
                 primitive, size = _OPERATORS[name]
                 self.calls[primitive, size(args)] += 1
             elif name not in _SILENT:
-                raise NotImplementedError(f"a probe calls c10d::{name}, whose bytes nobody counts")
+                raise LookupError(f"a probe calls c10d::{name}, whose bytes nobody counts")
         return func(*args, **(kwargs or {}))
 
 

@@ -17,10 +17,14 @@ from diag.errors import InputError, UsageError, WorkersLost
 from tests.cluster.conftest import ROOT
 
 
-@pytest.fixture(autouse=True)
-def _children_know_this_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are new processes, which import it by its name."""
-    monkeypatch.syspath_prepend(str(ROOT))
+@pytest.fixture(autouse=True, scope="module")
+def _children_know_this_module() -> Iterator[None]:
+    """They are new processes, which import it by its name. For the module, as the cluster is: what begins within a test
+    and ends after it would put back the path of that test.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        yield
 
 
 @pytest.fixture(params=["this process", "processes", "dask"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -145,19 +145,20 @@ Said = tuple[str, Mapping[str, object], Place]
 def _of_communicator(of: Communicator) -> Iterator[Said]:
     states: defaultdict[str, list[int]] = defaultdict(list)
     errors: defaultdict[int, list[int]] = defaultdict(list)
-    for rank in of.known:
+    known = of.known
+    for rank in known:
         states[rank.status.name].append(rank.rank)
         for error in rank.status.errors:
             errors[error].append(rank.rank)
     status = max(states, key=lambda name: len(states[name]), default="NOCOMM")
-    yield "nccl.ras.group", {"ranks_per_comm": of.size, "ranks": len(of.known), "status": status}, Place()
+    yield "nccl.ras.group", {"ranks_per_comm": of.size, "ranks": len(known), "status": status}, Place()
     if len(states) > 1:
         for name, members in states.items():
             yield "nccl.ras.status", {"status": name, "n_ranks": len(members), "members": members}, Place()
     for code, members in errors.items():
         said = ERRORS.get(code, f"error {code}")
         yield "nccl.ras.error", {"error": said, "n_ranks": len(members), "members": members}, Place()
-    yield from _counts(of)
+    yield from _counts(known)
     for missing in of.missing_ranks:
         if not of.has(missing.rank):
             continue
@@ -169,12 +170,12 @@ def _of_communicator(of: Communicator) -> Iterator[Said]:
         yield "nccl.ras.missing", fields, Place(missing.host or None, missing.pid, device=missing.cuda_dev)
 
 
-def _counts(of: Communicator) -> Iterator[Said]:
+def _counts(known: Sequence[Rank]) -> Iterator[Said]:
     """Where ranks differ in how many of an operation they have launched: each count, with the ranks that have it."""
-    operations = sorted({op for rank in of.known for op in rank.collective_counts})[:MOST_OPERATIONS]
+    operations = sorted({op for rank in known for op in rank.collective_counts})[:MOST_OPERATIONS]
     for op in operations:
         by_count: defaultdict[int, list[int]] = defaultdict(list)
-        for rank in of.known:
+        for rank in known:
             by_count[rank.collective_counts.get(op, 0)].append(rank.rank)
         if len(by_count) > 1:
             for count, members in sorted(by_count.items(), key=lambda pair: -len(pair[1])):
