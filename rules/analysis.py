@@ -36,6 +36,7 @@ from diag.rules.thresholds import Limits
 from diag.rules.timeline_report import KernelRow, RangeRow
 from diag.rules.trace_result import TraceResult, trace_result
 from diag.rules.verdict import explained_by, verdict
+from diag.serving.run import ServingRun, serving_runs
 from diag.store.case import Case
 from diag.timeline.trace import Trace
 
@@ -85,6 +86,7 @@ class _Material:
     probes: Sequence[ProbeResults]
     watched: Sequence[LiveRun]
     job: Job
+    serving: Sequence[ServingRun]
 
 
 def _material(case: Case, options: AnalysisOptions, limits: Mapping[str, Limits]) -> _Material:
@@ -108,6 +110,7 @@ def _material(case: Case, options: AnalysisOptions, limits: Mapping[str, Limits]
         probes=probe_results(case, benchmarks, options.ceilings),
         watched=watched,
         job=Job(case, traces, gathered=summaries, watched=watched),
+        serving=serving_runs(case),
     )
 
 
@@ -118,6 +121,7 @@ def _answers(of: _Material, limits: Mapping[str, Limits]) -> list[Answer]:
         *(answer for results in of.probes for answer in running.about_results(results, limits)),
         *(answer for run in of.watched for answer in running.about_live(run, limits)),
         *running.about_job(of.job, limits),
+        *running.about_serving(of.serving, limits),
     ]
 
 

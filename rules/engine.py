@@ -3,14 +3,14 @@
 A rule is one function whose docstring is its documentation. It answers for a whole source (`@source_rule`), for each
 (process, device) that has enough work (`@device_rule`), for each kernel that Nsight Compute measured
 (`@kernel_rule`), for all that probes measured in one run (`@benchmark_rule`), for a workload as it was watched
-(`@live_rule`), or for the ranks of a job together (`@job_rule`).
+(`@live_rule`), for the ranks of a job together (`@job_rule`), or for loads on a server (`@serving_rule`).
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -20,6 +20,7 @@ from diag.model.live_run import LiveRun
 from diag.ranks.job import Job
 from diag.rules.finding import Answer, CannotTell, Subject
 from diag.rules.thresholds import Limits
+from diag.serving.run import ServingRun
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.trace import Trace
 
@@ -102,6 +103,13 @@ class JobRule(Rule):
     decide: Callable[[Job, Limits], Iterator[Answer]]
 
 
+@dataclass(frozen=True)
+class ServingRule(Rule):
+    """About all loads of a case together, as a sweep is judged by more than one; it says itself what was not seen."""
+
+    decide: Callable[[Sequence[ServingRun], Limits], Iterator[Answer]]
+
+
 _REGISTRY: dict[str, Rule] = {}
 
 
@@ -111,6 +119,7 @@ KernelDecision = Callable[[ProfiledKernel, Limits], Iterator[Answer]]
 BenchmarkDecision = Callable[[ProbeResults, Limits], Iterator[Answer]]
 LiveDecision = Callable[[LiveRun, Limits], Iterator[Answer]]
 JobDecision = Callable[[Job, Limits], Iterator[Answer]]
+ServingDecision = Callable[[Sequence[ServingRun], Limits], Iterator[Answer]]
 
 
 def source_rule(
@@ -239,6 +248,10 @@ def subject_of(device: DeviceTimeline, *, kernel: str | None = None) -> Subject:
         kernel=kernel,
         window=(device.start_ns, device.end_ns),
     )
+
+
+def run_subject(run: ServingRun) -> Subject:
+    return Subject(run.source_id, load=run.name)
 
 
 def kernel_subject(kernel: ProfiledKernel) -> Subject:

@@ -43,6 +43,7 @@ class Subject:
     launch: str | None = None  # of such a kernel, the id of the launch that speaks for it
     ranks: tuple[int, ...] | None = None
     window: tuple[int, int] | None = None  # ns on the source's clock
+    load: str | None = field(default=None, repr=False)  # of several on a server, its name; ids hash what is shown
 
     def same_device(self, other: Subject) -> bool:
         return (self.source, self.process, self.device) == (other.source, other.process, other.device)
@@ -98,7 +99,8 @@ class Finding:
     @property
     def id(self) -> str:
         """The same rule on the same subject and window has the same id in every run."""
-        return "F" + hashlib.sha256(repr((self.rule, self.subject)).encode()).hexdigest()[:10]
+        about = repr((self.rule, self.subject)) + (self.subject.load or "")
+        return "F" + hashlib.sha256(about.encode()).hexdigest()[:10]
 
     @property
     def recoverable_share(self) -> float:

@@ -5,7 +5,7 @@ Where something that a rule needs was not captured, *cannot tell* is answered fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,11 +14,22 @@ from diag.launches.probe_results import ProbeResults
 from diag.model.live_run import LiveRun
 from diag.model.quantities import Missing, together
 from diag.ranks.job import Job
-from diag.rules.engine import BenchmarkRule, JobRule, KernelRule, LiveRule, Rule, TraceRule, kernel_subject, rules
+from diag.rules.engine import (
+    BenchmarkRule,
+    JobRule,
+    KernelRule,
+    LiveRule,
+    Rule,
+    ServingRule,
+    TraceRule,
+    kernel_subject,
+    rules,
+)
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
 from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
+from diag.serving.run import ServingRun
 from diag.timeline.trace import Trace
 
 Kind = TypeVar("Kind", bound=Rule)
@@ -50,6 +61,10 @@ def about_live(run: LiveRun, limits: EachLimits) -> list[Answer]:
 
 def about_job(job: Job, limits: EachLimits) -> list[Answer]:
     return [answer for rule in _rules_of(JobRule) for answer in run_on_job(rule, job, limits.get(rule.id, {}))]
+
+
+def about_serving(runs: Sequence[ServingRun], limits: EachLimits) -> list[Answer]:
+    return [answer for rule in _rules_of(ServingRule) for answer in run_on_serving(rule, runs, limits.get(rule.id, {}))]
 
 
 def _rules_of(kind: type[Kind]) -> list[Kind]:
@@ -110,6 +125,13 @@ def run_on_job(rule: JobRule, job: Job, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one job, stamped with the rule's id."""
     if job.has_any(rule.needs):
         for answer in rule.decide(job, limits):
+            yield replace(answer, rule=rule.id)
+
+
+def run_on_serving(rule: ServingRule, runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
+    """The answers of one rule about the serving runs of a case, stamped with the rule's id."""
+    if runs:
+        for answer in rule.decide(runs, limits):
             yield replace(answer, rule=rule.id)
 
 

@@ -19,11 +19,14 @@ OUTERMOST = {"compare", "render", "export", "doctor", "cluster", "tui", "cli"}
 """What compares, shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
-    "store": OUTERMOST | {"timeline", "launches", "ranks", "model", "ingest", "rules", "collect", "probes", "kernels"},
-    "model": OUTERMOST | {"store", "timeline", "launches", "ranks", "ingest", "rules", "collect", "probes", "kernels"},
-    "timeline": OUTERMOST | {"launches", "ranks", "ingest", "rules", "collect", "probes", "kernels"},
-    "launches": OUTERMOST | {"ranks", "ingest", "rules", "collect", "probes", "kernels"},
-    "ranks": OUTERMOST | {"launches", "ingest", "rules", "collect", "probes", "kernels"},
+    "store": OUTERMOST
+    | {"timeline", "launches", "ranks", "serving", "model", "ingest", "rules", "collect", "probes", "kernels"},
+    "model": OUTERMOST
+    | {"store", "timeline", "launches", "ranks", "serving", "ingest", "rules", "collect", "probes", "kernels"},
+    "timeline": OUTERMOST | {"launches", "ranks", "serving", "ingest", "rules", "collect", "probes", "kernels"},
+    "launches": OUTERMOST | {"ranks", "serving", "ingest", "rules", "collect", "probes", "kernels"},
+    "ranks": OUTERMOST | {"launches", "serving", "ingest", "rules", "collect", "probes", "kernels"},
+    "serving": OUTERMOST | {"ranks", "launches", "ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
     "compare": {"cluster", "ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
@@ -36,9 +39,9 @@ MAY_NOT_IMPORT = {
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → compare → rules; cli → cluster → rules, ingest; export → rules → launches, ranks → timeline,
-model → store; doctor → collect → ingest → store; collectors and probes know no rules, and what the doctor found may be
-rendered."""
+"""cli, tui, render → compare → rules; cli → cluster → rules, ingest; export → rules → launches, ranks, serving →
+timeline, model → store; doctor → collect → ingest → store; collectors and probes know no rules, and what the doctor
+found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
-    "process_group", "recorder_entry", "thread_stack", "heartbeat", "log_event",
+    "process_group", "recorder_entry", "thread_stack", "heartbeat", "log_event", "serving_run",
 )  # fmt: skip
 """Capabilities of sources that are no trace."""
 

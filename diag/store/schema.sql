@@ -839,6 +839,111 @@ SELECT s.source_id,
   FROM live_snapshot s, json_each(s.body, '$.stacks') d, json_each(d.value, '$.threads') t,
        json_each(t.value, '$.frames') f;
 
+CREATE TABLE serving_run (                 -- one load on a server: all requests of a benchmark, or a row of a sweep
+    id                   INTEGER PRIMARY KEY,
+    source_id            INTEGER NOT NULL REFERENCES source (id),
+    label                TEXT,             -- what the file calls it
+    backend              TEXT,             -- 'vllm', 'sglang', 'mini-engine', ...
+    model                TEXT,
+    started_unix_ns      INTEGER,          -- wall clock; times of its rows count from here
+    duration_ns          INTEGER,          -- as the file states it
+    n_requests           INTEGER,          -- that were meant to be measured
+    n_completed          INTEGER,          -- as the file states it
+    arrival              TEXT,             -- 'closed' | 'poisson' | 'gamma' | 'constant' | 'trace' | 'at_once'; NULL: nobody said
+    rate_per_s           REAL,             -- intended arrivals; NULL: no open loop, or nobody said
+    burstiness           REAL,             -- coefficient of variation of the gaps between arrivals
+    concurrency          INTEGER,          -- most requests in flight
+    prompt_lengths       TEXT,             -- in words
+    output_lengths       TEXT,
+    shared_prefix_share  REAL,
+    load                 TEXT NOT NULL,    -- JSON: LoadConditions of model/serving_log.py
+    engine               TEXT              -- JSON: EngineConditions; NULL: the file says nothing of the engine
+) STRICT;
+
+CREATE TABLE request (                     -- one request of a serving run; NULL: not seen
+    id                INTEGER PRIMARY KEY,
+    run_id            INTEGER NOT NULL REFERENCES serving_run (id),
+    number            INTEGER NOT NULL,    -- in the order of sending, from 0, warm-up included
+    name              TEXT,                -- its id in the file
+    phase             TEXT NOT NULL,       -- 'engine_warmup' | 'cache_warmup' | 'measured'
+    outcome           TEXT NOT NULL,       -- 'completed' | 'rejected' | 'failed' | 'cancelled' | 'expired'
+    prompt_tokens     INTEGER,
+    output_tokens     INTEGER,             -- that came out
+    cached_tokens     INTEGER,             -- of the prompt, found in the prefix cache
+    max_output_tokens INTEGER,
+    intended_ns       INTEGER,             -- when it should have been sent
+    sent_ns           INTEGER,
+    queued_ns         INTEGER,             -- the engine took it into its queue
+    scheduled_ns      INTEGER,             -- its first tokens were part of a step
+    ended_ns          INTEGER,
+    ttft_ns           INTEGER,             -- first output after sent_ns, as the client saw it
+    e2e_ns            INTEGER,             -- last output, or end, after sent_ns
+    itl_ns            BLOB,                -- int64, little-endian: times between outputs that followed the first
+    output_counts     BLOB,                -- int64: tokens of each output, the first included; NULL: one each
+    finish_reason     TEXT,
+    error             TEXT,
+    n_preemptions     INTEGER,
+    retry_of          TEXT,                -- name of the attempt before
+    priority          INTEGER,
+    session           TEXT
+) STRICT;
+
+CREATE TABLE engine_step (                 -- one step of an engine: what was computed together
+    id                     INTEGER PRIMARY KEY,
+    run_id                 INTEGER NOT NULL REFERENCES serving_run (id),
+    number                 INTEGER NOT NULL,
+    start_ns               INTEGER NOT NULL,
+    end_ns                 INTEGER NOT NULL,
+    prefill_tokens         INTEGER NOT NULL,
+    decode_tokens          INTEGER NOT NULL,
+    n_prefills             INTEGER NOT NULL,  -- sequences
+    n_decodes              INTEGER NOT NULL,
+    n_running              INTEGER NOT NULL,  -- after the step
+    n_waiting              INTEGER NOT NULL,
+    n_swapped              INTEGER NOT NULL,
+    used_blocks            INTEGER,           -- of the KV cache, after the step
+    cached_blocks          INTEGER,           -- without a reference, still found by their content
+    free_blocks            INTEGER,
+    used_tokens            INTEGER,           -- that the used blocks hold
+    longest_prefill_tokens INTEGER NOT NULL,
+    longest_prefill_name   TEXT,              -- id of that request
+    n_preempted            INTEGER NOT NULL,
+    preempted              TEXT,              -- JSON: ids of those requests
+    swapped_in_blocks      INTEGER NOT NULL,
+    swapped_out_blocks     INTEGER NOT NULL,
+    recomputed_tokens      INTEGER NOT NULL,  -- of prefill_tokens: lost by preemption before
+    padded_rows            INTEGER,           -- rows of the bucket of a CUDA graph
+    drafted_tokens         INTEGER NOT NULL,
+    accepted_tokens        INTEGER NOT NULL,
+    schedule_ns            INTEGER,           -- parts of the step, one after the other
+    model_ns               INTEGER,
+    sample_ns              INTEGER,
+    output_ns              INTEGER            -- detokenising and sending
+) STRICT;
+
+CREATE TABLE engine_sample (               -- what a server said of itself at a moment, in its log
+    id                    INTEGER PRIMARY KEY,
+    run_id                INTEGER NOT NULL REFERENCES serving_run (id),
+    time_ns               INTEGER,          -- from the first line; NULL: the line has no time
+    n_running             INTEGER,
+    n_waiting             INTEGER,
+    n_swapped             INTEGER,
+    kv_share              REAL,             -- of the KV cache that is in use
+    prefix_hit_share      REAL,             -- of tokens asked for, as the server counts it
+    prompt_tokens_per_s   REAL,
+    output_tokens_per_s   REAL
+) STRICT;
+
+CREATE TABLE serving_figure (              -- a figure that a file states of a run, under the one name that diag has for it
+    id         INTEGER PRIMARY KEY,
+    run_id     INTEGER NOT NULL REFERENCES serving_run (id),
+    name       TEXT NOT NULL,              -- of model/serving_metrics.py: 'ttft', 'itl', 'request_rate'; else as the file has it
+    statistic  TEXT NOT NULL,              -- 'mean' | 'p50' | 'p95' | ... | 'total' | 'value'
+    value      REAL NOT NULL,
+    unit       TEXT NOT NULL,              -- of model/units.py
+    stated_as  TEXT NOT NULL               -- its name in the file
+) STRICT;
+
 CREATE TABLE shard_result (                -- what the rules said of a trace whose events lie in a case of their own
     source_id    INTEGER PRIMARY KEY REFERENCES source (id),
     asked        TEXT NOT NULL,            -- digest of the part of the trace and of the thresholds

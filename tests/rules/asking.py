@@ -15,6 +15,7 @@ from diag.ranks.job import Job
 from diag.rules import engine, running, thresholds
 from diag.rules.finding import Answer, Evidence, Finding
 from diag.rules.report import Report
+from diag.serving.run import serving_runs
 from diag.timeline.intervals import Intervals
 from diag.timeline.joined import traces_of
 from diag.timeline.trace import Trace
@@ -43,6 +44,8 @@ def answers_of(rule_id: str, export: Recorded, folder: Path, scope: Intervals | 
     with imported(export, folder) as case:
         if isinstance(rule, engine.JobRule):
             return list(running.run_on_job(rule, Job(case, traces_of(case), watched=live_runs(case)), limits))
+        if isinstance(rule, engine.ServingRule):
+            return list(running.run_on_serving(rule, serving_runs(case), limits))
         (source,) = case.sources
         if isinstance(rule, engine.KernelRule):
             kernels = profiled_kernels(case, source.id)

@@ -1,0 +1,1 @@
+"""Load on a server: arrivals, lengths, clients, and the log that a run leaves."""
