@@ -27,6 +27,8 @@ class Chunk:
     blocks: tuple[int, ...]  # the block table, long enough for tokens and drafts
     sampling: SamplingParams | None  # None: its last position gives no token, as more of the prompt follows
     drafts: tuple[int, ...] = ()  # guesses of what follows, checked in the same pass; written after `tokens`
+    draft_probabilities: tuple[tuple[float, ...], ...] = ()
+    """Of each draft the distribution over the vocabulary that it was drawn from; empty: drafts were not drawn."""
     n_best: int = 0  # of the likeliest next tokens, for beam search
 
     @property
