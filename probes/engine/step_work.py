@@ -11,7 +11,8 @@ arXiv:2001.08361, section 2.1):
     KV                    2·K·D·L elements a token: n written; s + n read, once for all n queries
 
 Decode (n = 1) reads all weights for a token of each sequence: 2 FLOPs for each element of a weight and each row, so
-that it is bound by memory until the batch has some hundreds of rows. Prefill (n in the hundreds) is bound by arithmetic.
+that it is bound by memory until the batch has some hundreds of rows. Prefill, with n in the hundreds, is bound by
+arithmetic.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class StepWork:
-    """The KV cache is read once for a chunk, weights once for a step. Activations stay out: they are small beside both."""
+    """The cache is read once for a chunk, weights once for a step. Activations stay out: they are small beside both."""
 
     gemm_flops: int
     attention_flops: int
@@ -64,7 +65,7 @@ def work(spans: Sequence[Span], n_logits: int, shape: TransformerShape, element_
     >>> llama_8b = TransformerShape(4096, 32, 32, 8, 128, 14336, 128256, 131072)
     >>> decode = work([(4095, 1)], 1, llama_8b, element_bytes=2)
     >>> decode.flops, decode.kv_read_bytes, round(decode.intensity, 2)
-    (17157849088, 536870912, 1.1)
+    (17156800512, 536870912, 1.1)
     """
     n_tokens = sum(n for _, n in spans)
     pairs = visible_pairs(spans)
