@@ -21,7 +21,7 @@ SHAPES: Mapping[str, TransformerShape] = {
     "small": TransformerShape(512, 8, 8, 2, 64, 1408, 8192, 1 << 16),
     "1b": TransformerShape(2048, 16, 32, 8, 64, 8192, 32_768, 1 << 17),
 }
-"""For random weights: 0.2 million, 30 million and 1.1 billion of them."""
+"""For random weights: 0.16 million, 31 million and 1.1 billion of them."""
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """`model_type` of the families that differ from Llama by biases and norms of queries and keys at most."""
