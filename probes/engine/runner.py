@@ -50,11 +50,10 @@ class TorchRunner:
             most_blocks = min(config.n_blocks, -(-config.max_context // config.block_tokens))
             self.graphs = DecodeGraphs(self.decoder, self.cache, config.graph_buckets, most_blocks)
 
-    @torch.no_grad()
     def run(self, plan: StepPlan) -> StepOutput:
         """Raises InputError for unknown tokens and for logits that are no numbers."""
         started_ns = perf_counter_ns()
-        with nvtx_range("engine.model"):
+        with nvtx_range("engine.model"), torch.no_grad():
             self.cache.swap_out(plan.swap_out)
             self.cache.swap_in(plan.swap_in)
             self.cache.copy(plan.copies)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from diag.probes.engine.batch import Batch
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.decoder import Decoder, feed_forward, project, rotation
 from diag.probes.engine.graphs import DecodeGraphs
@@ -44,7 +45,12 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows of each step that went through a bucket."""
     rows: list[int] = []
     through = DecodeGraphs.logits
-    monkeypatch.setattr(DecodeGraphs, "logits", lambda self, batch: rows.append(batch.n_rows) or through(self, batch))
+
+    def counted(self: DecodeGraphs, batch: Batch) -> torch.Tensor:
+        rows.append(batch.n_rows)
+        return through(self, batch)
+
+    monkeypatch.setattr(DecodeGraphs, "logits", counted)
     return rows
 
 
