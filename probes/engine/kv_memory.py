@@ -91,7 +91,8 @@ class KvMemory:
             self._make_known(sequence)
 
     def _make_known(self, sequence: Sequence) -> None:
-        n_known, tokens = sequence.n_cached_blocks, sequence.tokens[: sequence.n_computed]
+        n_known = sequence.n_cached_blocks
+        tokens = sequence.tokens[n_known * self.block_tokens : sequence.n_computed]
         held = self.cache.insert(self._namespace(sequence), tokens, sequence.blocks, n_known)
         for index, block in enumerate(held, n_known):
             own = sequence.blocks[index]

@@ -115,8 +115,11 @@ class Scheduler:
 
     def _scheduled(self) -> Step:
         step = Step(self._n_steps, self._config.max_step_tokens)
-        decoding = [each for each in self.running if each.is_decoding]
-        prefilling = [each for each in self.running if each.n_pending and not each.is_decoding]
+        decoding: list[Sequence] = []
+        prefilling: list[Sequence] = []
+        for each in self.running:
+            if not each.is_held:
+                (decoding if each.is_decoding else prefilling).append(each)
         if not self._config.chunked_prefill and self._took_long_prompt(step, prefilling, len(decoding)):
             return step
         self._decode(step, decoding)
@@ -254,20 +257,16 @@ class Scheduler:
         return True
 
     def _append(self, step: Step, sequence: Sequence, n_tokens: int, drafts: tuple[int, ...]) -> None:
-        start, tokens = sequence.n_computed, sequence.tokens
+        start, tokens, sampling = sequence.n_computed, sequence.tokens, sequence.sampling
         end = start + n_tokens
-        is_last, width = end == len(tokens), sequence.sampling.beam_width
-        step.chunks.append(
-            Chunk(
-                sequence.id,
-                tuple(tokens[start:end]),
-                start,
-                tuple(sequence.blocks),
-                sequence.sampling if is_last else None,
-                drafts,
-                2 * width if is_last else 0,  # as many may end by a stop token
-            )
-        )
+        blocks = tuple(sequence.blocks)
+        if end == len(tokens):
+            chunk = Chunk(
+                sequence.id, tuple(tokens[start:]), start, blocks, sampling, drafts, n_best=2 * sampling.beam_width
+            )  # as many beams may end by a stop token as go on
+        else:
+            chunk = Chunk(sequence.id, tuple(tokens[start:end]), start, blocks, None)
+        step.chunks.append(chunk)
         step.sequences.append(sequence)
         step.budget -= n_tokens + len(drafts)
         sequence.last_step = step.number
