@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from diag.errors import InputError
-from diag.model.hf_config import MOST_BYTES, LatentAttention, RopeScaling, TransformerShape, parse, read
+from diag.model.hf_config import MOST_BYTES, LatentAttention, RopeScaling, TransformerShape, _Written, parse, read
 from diag.model.hf_quantization import Quantization
 
 LLAMA = {
@@ -160,6 +162,23 @@ def test_the_decoder_of_a_model_that_sees() -> None:
 def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         shape(**changes)
+
+
+@given(
+    name=st.sampled_from([*LLAMA, *(name for name in _Written.__struct_fields__ if name not in LLAMA)]),
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=200),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    ),
+)
+@settings(max_examples=60)
+def test_any_value_of_any_field_is_a_shape_or_an_input_error(name: str, value: object) -> None:
+    try:
+        found = parse(json.dumps({**LLAMA, name: value}).encode())
+    except InputError:
+        return
+    assert found.n_heads % found.n_kv_heads == 0
+    assert hash(found) == hash(parse(json.dumps({**LLAMA, name: value}).encode()))
 
 
 @pytest.mark.parametrize(
