@@ -121,6 +121,8 @@ class Engine:
             self._expire(start_ns)
             step = self.scheduler.schedule()
             if step is None:
+                if self.groups:
+                    raise RuntimeError(f"Nothing can be scheduled of {len(self.groups)} requests: a bug of the engine.")
                 return self._took_ended()
             plan = self.scheduler.plan(step)
             scheduled_ns = self._clock.now_ns()

@@ -40,12 +40,19 @@ class KvMemory:
 
         That one must be computed in any case: what follows is sampled from its output.
         """
-        found = self.cache.match(self._namespace(sequence), sequence.tokens[:-1])
+        found = self._known(sequence)
         for block in found:
             self.pool.share(block)
         sequence.blocks = found
         sequence.n_cached_blocks = len(found)
         sequence.n_computed = len(found) * self.block_tokens
+
+    def n_known_tokens(self, sequence: Sequence) -> int:
+        """How many `find_prefix` would find."""
+        return len(self._known(sequence)) * self.block_tokens
+
+    def _known(self, sequence: Sequence) -> list[int]:
+        return self.cache.match(self._namespace(sequence), sequence.tokens[:-1])
 
     def fits(self, sequence: Sequence) -> bool:
         """Whether there are blocks for all its tokens."""
@@ -69,7 +76,10 @@ class KvMemory:
 
     def _copied_tail(self, sequence: Sequence) -> BlockCopy:
         shared = sequence.blocks[-1]
-        self._read_by_step.append(shared)
+        if self.pool.references(shared) > 1:
+            self.pool.release(shared)  # the last who still holds it may write it in this very step, after the copies
+        else:
+            self._read_by_step.append(shared)  # only the prefix cache holds it then, and may lose it
         sequence.blocks[-1] = self.pool.allocate()
         sequence.n_cached_blocks = min(sequence.n_cached_blocks, len(sequence.blocks) - 1)
         return BlockCopy(shared, sequence.blocks[-1])
@@ -77,7 +87,7 @@ class KvMemory:
     # ---- after a step ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """The step in flight has returned: what its copies read may be taken again."""
+        """The step in flight has returned: what only its copies still read may be taken again."""
         self.pool.release_all(self._read_by_step)
         self.host_pool.release_all(self._host_read_by_step)
         self._read_by_step, self._host_read_by_step = [], []

@@ -125,7 +125,7 @@ class Scheduler:
         self._decode(step, decoding)
         for sequence in prefilling:
             self._compute(step, sequence, self._n_prefill(step, sequence))
-        if not step.preempted:
+        if not step.preempted:  # else a block that was just given up could be filled from the host before it is copied
             self._resume(step)
             self._admit(step)
         return step
@@ -160,14 +160,16 @@ class Scheduler:
     def _took_long_prompt(self, step: Step, prefilling: list[Sequence], n_decoding: int) -> bool:
         """Without chunks, a prompt beside which the decodes do not fit has the step to itself, and they stand still."""
         n_free = self._config.max_step_tokens - n_decoding
-        candidates = [] if self._is_static or self.swapped else self.waiting[:1]
-        for sequence in [*prefilling, *candidates]:
+        for sequence in prefilling:
             if sequence.n_pending > n_free:
-                if sequence.state is State.WAITING and not (self._may_enter(sequence) and self._brought_in(sequence)):
-                    return False
-                if sequence.n_pending > n_free:
-                    return self._compute(step, sequence, sequence.n_pending)
-        return False
+                return self._compute(step, sequence, sequence.n_pending)
+        if self._is_static or self.swapped or not self.waiting:
+            return False
+        sequence = self.waiting[0]
+        if sequence.n_pending <= n_free or sequence.n_pending - self._memory.n_known_tokens(sequence) <= n_free:
+            return False
+        may_run = self._may_enter(sequence) and self._brought_in(sequence)
+        return may_run and self._compute(step, sequence, sequence.n_pending)
 
     # ---- what comes in ---------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,12 +19,12 @@ from tests.probes.engine.engines import Made, check_account, check_empty, made
 
 CONFIGS = st.builds(
     EngineConfig,
-    block_tokens=st.integers(1, 5),
-    n_blocks=st.integers(4, 24),
-    n_host_blocks=st.sampled_from([0, 3, 12]),
-    max_sequences=st.integers(1, 6),
-    max_step_tokens=st.integers(1, 20),
-    max_waiting=st.sampled_from([None, 2]),
+    block_tokens=st.integers(1, 4),
+    n_blocks=st.integers(8, 20),
+    n_host_blocks=st.sampled_from([16, 8, 0]),
+    max_sequences=st.integers(2, 6),
+    max_step_tokens=st.integers(2, 24),
+    max_waiting=st.sampled_from([None, None, 3]),
     batching=st.sampled_from(["continuous", "continuous", "continuous", "static"]),
     chunked_prefill=st.booleans(),
     prefix_cache=st.sampled_from(["none", "hash", "radix"]),
@@ -33,11 +34,11 @@ CONFIGS = st.builds(
 )
 
 # Few tokens, so that prefixes are met again.
-PROMPTS = st.lists(st.integers(0, 1), min_size=1, max_size=14).map(tuple)
+PROMPTS = st.lists(st.integers(0, 1), min_size=1, max_size=12).map(tuple)
 
 SAMPLINGS = st.builds(
     SamplingParams,
-    max_tokens=st.integers(1, 10),
+    max_tokens=st.integers(1, 8),
     temperature=st.sampled_from([0.0, 1.0]),
     seed=st.integers(0, 2),
     stop_tokens=st.sampled_from([frozenset[int](), frozenset(range(0, 251, 9))]),
@@ -73,8 +74,8 @@ class EngineMachine(RuleBasedStateMachine):
         prompt=PROMPTS,
         sampling=SAMPLINGS,
         priority=st.sampled_from([0, 0, 1]),
-        patience_ns=st.sampled_from([None, None, None, 30_000_000]),
-        salt=st.sampled_from(["", "", "mine"]),
+        patience_ns=st.sampled_from([None] * 6 + [30_000_000]),
+        salt=st.sampled_from(["", "", "", "mine"]),
     )
     def add(
         self, prompt: tuple[int, ...], sampling: SamplingParams, priority: int, patience_ns: int | None, salt: str
@@ -89,17 +90,18 @@ class EngineMachine(RuleBasedStateMachine):
             return
         self.guesses.answers[prompt] = expected(request)[0]
 
-    @rule(n=st.integers(1, 6))
+    @rule(n=st.integers(1, 3))
     def step(self, n: int) -> None:
         for _ in range(n):
             self.made.step()
 
+    @precondition(lambda self: len(self.made.engine.groups) > 3)
     @rule(which=st.integers(0, 9))
     def cancel(self, which: int) -> None:
-        if live := list(self.made.engine.groups):
-            assert self.made.engine.cancel(live[which % len(live)])
+        live = list(self.made.engine.groups)
+        assert self.made.engine.cancel(live[which % len(live)])
 
-    @precondition(lambda self: self.made.engine.groups)
+    @precondition(lambda self: len(self.made.engine.groups) > 4)
     @rule(which=st.integers(0, 9))
     def cancel_in_flight(self, which: int) -> None:
         """Until the step returns, nothing of it is given back."""
@@ -118,6 +120,20 @@ class EngineMachine(RuleBasedStateMachine):
         self.made.step()
         self.made.runner.during = lambda: None
         assert group.outcome is not None or not self.made.runner.plans
+
+    @precondition(lambda self: len(self.made.engine.groups) > 4)
+    @rule()
+    def fail_in_flight(self) -> None:
+        """Who had blocks fails; who waited goes on."""
+
+        def during() -> None:
+            raise MemoryError("no memory for the step")
+
+        self.made.runner.during = during
+        with contextlib.suppress(MemoryError):
+            self.made.step()
+        self.made.runner.during = lambda: None
+        assert not self.made.engine.scheduler.running
 
     @invariant()
     def blocks_are_accounted_for(self) -> None:
@@ -140,5 +156,5 @@ class EngineMachine(RuleBasedStateMachine):
         assert n_steps <= len(self.made.log.steps)
 
 
-EngineMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=25, report_multiple_bugs=False)
+EngineMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=25, report_multiple_bugs=False)
 TestEngineMachine = EngineMachine.TestCase
