@@ -25,7 +25,7 @@ def render_summary(
     over_ns: int | None = None,
     objective: Objective | None = None,
 ) -> str:
-    """Of one run. `over_ns` is what rates are taken over (default: first sent to last ended); goodput needs an objective.
+    """Of one run. Rates are over `over_ns` (default: from the first sent to the last ended), goodput with an objective.
 
     Latencies are of completed, measured requests; others are counted, and their errors named.
     """

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from diag import __version__
-from diag.errors import InputError, ToolMissing
+from diag.errors import InputError, ToolMissing, UsageError
 from diag.probes.serve.client import Answer, Clock, NotServed
 from diag.probes.serve.endpoint import Endpoint
 from diag.probes.serve.prompt_text import text
@@ -164,6 +164,21 @@ def _headers(api_key: str | None) -> dict[str, str]:
         "user-agent": f"diag/{__version__}",
     }
     return headers if api_key is None else {**headers, "authorization": f"Bearer {api_key}"}
+
+
+def parsed_body(text: str | None) -> Mapping[str, Any]:
+    """More fields of each request, as a JSON object. Raises UsageError."""
+    if text is None:
+        return {}
+    try:
+        fields = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--body is not JSON: {error}. Write for example --body '{{\"ignore_eos\": true}}'") from error
+    if not isinstance(fields, dict):
+        raise UsageError("--body is no JSON object. Write for example --body '{\"ignore_eos\": true}'")
+    if "stream" in fields:
+        raise UsageError("--body cannot say 'stream': without it there would be no times of tokens.")
+    return fields
 
 
 def body_of(request: PlannedRequest, server: Server) -> dict[str, Any]:

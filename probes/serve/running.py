@@ -21,6 +21,7 @@ from diag.errors import DiagError
 from diag.model.served import served
 from diag.model.serving_log import EngineConditions, Header, RequestRecord, StepRecord
 from diag.model.serving_metrics import ServedRequest
+from diag.probes.serve.arrivals import ClosedLoop
 from diag.probes.serve.client import Client, Clock
 from diag.probes.serve.load import Limits, Load, Progress
 from diag.probes.serve.log_file import LogFile
@@ -48,6 +49,17 @@ class Planned:
     limits: Limits
     label: str | None = None
     is_counted: bool = True
+
+    @property
+    def title(self) -> str:
+        loop = self.workload.loop
+        if isinstance(loop, ClosedLoop):
+            said = f"Closed loop, {loop.concurrency:,} in flight"
+        elif loop.rate_per_s is not None:
+            said = f"Open loop, {loop.rate_per_s:g} requests/s ({loop.arrival})"
+        else:
+            said = f"Open loop ({loop.arrival})"
+        return said if self.label is None else f"{self.label} ({said})"
 
 
 def run(planned: Planned, target: Target, log: LogFile, show: Callable[[Progress], None]) -> list[ServedRequest]:
