@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ def serve(
     api_key_env: options.ApiKeyEnv = None,
     body: options.Body = None,
     token_ids: options.TokenIds = None,
+    engine: options.Engine = None,
     rate: options.Rate = None,
     arrival: options.Arrival = None,
     burstiness: options.Burstiness = None,
@@ -50,14 +51,17 @@ def serve(
     With --rate requests come at their own pace (an open loop), with --concurrency as soon as others have ended (a
     closed one). When each was due and when it was sent are both kept. Several rates or concurrencies run in turn.
 
+    Without --url it is the mini-engine that is put under load, in this process.
+
     Example: diag probe serve --url http://127.0.0.1:8000 --rate 4 --requests 200 -o run.jsonl
+
+    Example: diag probe serve --engine n_blocks=64 --engine prefix_cache=none --concurrency 16 -o engine.jsonl
 
     Example: diag probe serve --url http://127.0.0.1:8000 --api chat --concurrency 1 --concurrency 8 -o sweep.jsonl
     """
     from diag.probes.serve.asked import Asked, planned
     from diag.probes.serve.load import Limits
     from diag.probes.serve.log_file import check_target
-    from diag.probes.serve.workload import DEFAULT_VOCABULARY
 
     asked = Asked(
         arrival=arrival,
@@ -71,7 +75,6 @@ def serve(
         trace=trace,
         n_warmup=warmup,
         warms_cache=warm_cache,
-        vocabulary=token_ids or DEFAULT_VOCABULARY,
         seed=seed,
         label=label,
         limits=Limits(seconds=seconds, timeout_s=timeout, n_retries=retries, most_in_flight=most_in_flight),
@@ -79,9 +82,11 @@ def serve(
     loads, objective = planned(asked), _objective(slo)
     if output is not None:
         check_target(output)
-    if url is None:
-        raise UsageError("Name a server with --url, for example: --url http://127.0.0.1:8000")
-    target = _server(url, api, model, api_key_env, body, sends_tokens=token_ids is not None)
+    target = (
+        _engine(engine or (), model, {"api": api, "api-key-env": api_key_env, "body": body, "token-ids": token_ids})
+        if url is None
+        else _server(url, api, model, api_key_env, body, token_ids, engine or ())
+    )
     served = _served(loads, target, output)
     write(_rendered(loads, served, objective, output))
     if not any(each.is_completed for run in served for each in run):
@@ -97,14 +102,27 @@ def _objective(slo: str | None) -> Objective | None:
         raise UsageError(f"--slo: {error}") from error
 
 
+def _engine(settings: Sequence[str], model: str | None, of_servers: Mapping[str, object]) -> Target:
+    from diag.probes.machine import check_torch
+    from diag.probes.serve.engine_settings import parse
+
+    if said := next((name for name, value in of_servers.items() if value is not None), None):
+        raise UsageError(f"--{said} is for a server. Name one with --url, or leave it out.")
+    parsed = parse(settings)
+    check_torch()
+    from diag.probes.serve.mini_engine import mini_engine
+
+    return mini_engine(parsed, model)
+
+
 def _server(
     url: str,
     api: options.ApiChoice | None,
     model: str | None,
     key_of: str | None,
     body: str | None,
-    *,
-    sends_tokens: bool,
+    token_ids: int | None,
+    settings: Sequence[str],
 ) -> Target:
     import asyncio
 
@@ -112,14 +130,16 @@ def _server(
     from diag.probes.serve.openai_client import OpenAiClient, Server, first_model, parsed_body
     from diag.probes.serve.running import Target
 
+    if settings:
+        raise UsageError("--engine sets the mini-engine, and --url names another server. Leave one of them out.")
     at, key, fields = endpoint(url, None if api is None else api.value), api_key(key_of), parsed_body(body)
-    if sends_tokens and at.api == "chat":
+    if token_ids is not None and at.api == "chat":
         raise UsageError(
             "--token-ids is for completions: a chat takes text. Leave it out, or choose --api completions."
         )
     name, owner = (model, None) if model is not None else asyncio.run(first_model(at, key))
-    server = Server(at, name, key, fields, sends_tokens)
-    return Target(lambda _clock, _steps: OpenAiClient(server), backend=owner, model=name)
+    server = Server(at, name, key, fields, sends_tokens=token_ids is not None)
+    return Target(lambda _clock, _steps: OpenAiClient(server), backend=owner, model=name, vocabulary=token_ids)
 
 
 def _served(loads: Sequence[Planned], target: Target, output: Path | None) -> list[list[ServedRequest]]:

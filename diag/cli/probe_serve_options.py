@@ -20,7 +20,10 @@ Url: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="Of an OpenAI-compatible server (default: the mini-engine, here).")
 ]
 Api: TypeAlias = Annotated[ApiChoice | None, typer.Option(help="Which of its addresses (default: completions).")]
-Model: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="Of a server: its model (default: first).")]
+Model: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of a server (default: its first); of the engine: tiny, small, 1b or a folder."),
+]
 ApiKeyEnv: TypeAlias = Annotated[
     str | None, typer.Option(metavar="VARIABLE", help="The environment variable that holds its API key.")
 ]
@@ -31,7 +34,8 @@ TokenIds: TypeAlias = Annotated[
     int | None, typer.Option(min=2, metavar="N", help="Send prompts as token ids below N, for exact lengths.")
 ]
 Engine: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Set something of the mini-engine; may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="Of the mini-engine; may be repeated. A wrong KEY lists them all."),
 ]
 
 # ---- how requests come -----------------------------------------------------------------------------------------------

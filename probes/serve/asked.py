@@ -15,7 +15,7 @@ from diag.probes.serve.lengths import Constant, Lengths, Traced
 from diag.probes.serve.load import Limits
 from diag.probes.serve.running import Planned
 from diag.probes.serve.trace import Trace, read_trace
-from diag.probes.serve.workload import DEFAULT_VOCABULARY, MOST_REQUESTS, Loop, Workload
+from diag.probes.serve.workload import MOST_REQUESTS, Loop, Workload
 
 DEFAULT_REQUESTS = 100
 DEFAULT_PROMPT: Lengths = Constant(128)
@@ -37,7 +37,6 @@ class Asked:
     trace: Path | None = None
     n_warmup: int = 0
     warms_cache: bool = False
-    vocabulary: int = DEFAULT_VOCABULARY
     seed: int = 0
     label: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -113,7 +112,6 @@ def _workload(asked: Asked, loop: Loop, trace: Trace | None) -> Workload:
         shared_prefix_share=asked.shared_prefix_share,
         n_warmup=asked.n_warmup,
         warms_cache=asked.warms_cache,
-        vocabulary=asked.vocabulary,
         seed=asked.seed,
     )
 

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -39,6 +39,7 @@ class Target:
     backend: str | None = None
     model: str | None = None
     engine: EngineConditions | None = None
+    vocabulary: int | None = None  # below which tokens of prompts are; None: any will do
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,10 @@ def run(planned: Planned, target: Target, log: LogFile, show: Callable[[Progress
 
     clock = new_clock()
     log.begin(_header(planned, target))
-    load = Load(planned.workload, target.client(clock, log.add), keep, clock, planned.limits)
+    workload = planned.workload
+    if target.vocabulary is not None:
+        workload = replace(workload, vocabulary=target.vocabulary)
+    load = Load(workload, target.client(clock, log.add), keep, clock, planned.limits)
 
     def look() -> None:
         log.flush_when_due()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from diag.model.serving_log import Header, Record, RequestRecord
+from diag.model.serving_log import Header, Record, RequestRecord, StepRecord
 from tests.cli.conftest import Command
 from tests.interruptible import wait_until
 from tests.probes.serve.server import Reply, Server, answer, in_turn
@@ -136,3 +137,33 @@ def test_a_server_that_is_not_there_is_one_sentence(diag: Command, tmp_path: Pat
 
 def test_help_has_examples(diag: Command) -> None:
     assert "Example: diag probe serve --url" in diag("probe", "serve", "-h").is_quiet_success()
+
+
+# ---- the mini-engine -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_without_an_address_the_mini_engine_is_put_under_load(diag: Command, tmp_path: Path) -> None:
+    log = tmp_path / "engine.jsonl"
+    words = ("--engine", "n_layers=1", "--engine", "block_tokens=8", "--concurrency", "3", "-o", log)
+    shown = diag("probe", "serve", *words, *SMALL, env={"OMP_NUM_THREADS": "1"}).is_quiet_success()
+    assert "6 requests, 6 completed" in shown
+    assert "queue time" in shown
+    header, *rest = records(log)
+    assert isinstance(header, Header)
+    assert header.engine is not None
+    assert (header.backend, header.model, header.engine.block_tokens) == ("mini-engine", "tiny", 8)
+    assert {type(each) for each in rest} == {RequestRecord, StepRecord}
+    assert diag("report", log).status != 3, "it can be read"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--engine", "n_blocks=few"], "--engine n_blocks=few: Expected int"),
+        (["--body", "{}"], "--body is for a server"),
+        (["--url", "http://127.0.0.1:1", "--engine", "n_blocks=3"], "Leave one of them out"),
+    ],
+)
+def test_what_is_of_the_other_is_wrong_usage(words: list[str], said: str, diag: Command) -> None:
+    assert said in diag("probe", "serve", "--rate", "1", *words).is_one_sentence(2)
