@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from diag.cli import probe_serve_options as options
 from diag.cli.signals import ENDING
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine, note, width, write
 from diag.errors import NothingToTell, UsageError
 
 if TYPE_CHECKING:
-    from diag.model.serving_metrics import Objective, ServedRequest
+    from diag.model.serving_metrics import Objective
     from diag.probes.serve.load import Progress
-    from diag.probes.serve.running import Planned, Target
+    from diag.probes.serve.running import Planned, Ran, Target
 
 
 def serve(
@@ -59,6 +59,7 @@ def serve(
 
     Example: diag probe serve --url http://127.0.0.1:8000 --api chat --concurrency 1 --concurrency 8 -o sweep.jsonl
     """
+    from diag.model.units import time
     from diag.probes.serve.asked import Asked, planned
     from diag.probes.serve.load import Limits
     from diag.probes.serve.log_file import check_target
@@ -87,9 +88,14 @@ def serve(
         if url is None
         else _server(url, api, model, api_key_env, body, token_ids, engine or ())
     )
-    served = _served(loads, target, output)
-    write(_rendered(loads, served, objective, output))
-    if not any(each.is_completed for run in served for each in run):
+    ran = _ran(loads, target, output)
+    write(_rendered(loads, ran, objective, output))
+    if url is not None and (late := [each.lag.mean_ns for each in ran if each.lag.is_too_large]):
+        note(
+            f"The load generator was late by {time(max(late))} on average, and so are the times that it took: it, or "
+            "this machine, was too busy. Lower the load, or run it from another machine."
+        )
+    if not any(request.is_completed for each in ran for request in each.requests):
         raise NothingToTell("No request completed; above stands why.")
 
 
@@ -142,14 +148,14 @@ def _server(
     return Target(lambda _clock, _steps: OpenAiClient(server), backend=owner, model=name, vocabulary=token_ids)
 
 
-def _served(loads: Sequence[Planned], target: Target, output: Path | None) -> list[list[ServedRequest]]:
+def _ran(loads: Sequence[Planned], target: Target, output: Path | None) -> Sequence[Ran]:
     """Of each run; the log is whole when they have ended, also when an interrupt ended them."""
     from diag.probes.serve.log_file import LogFile
     from diag.probes.serve.running import run
 
     kept = None if output is None else f"what had ended by then is in {output}"
     ENDING.kept = kept or "nothing is kept of a run without -o FILE"
-    runs: list[list[ServedRequest]] = []
+    runs: list[Ran] = []
     with (
         tempfile.TemporaryDirectory(prefix="diag-") as folder,
         StatusLine() as status,
@@ -174,7 +180,7 @@ def _said(progress: Progress) -> str:
 
 def _rendered(
     loads: Sequence[Planned],
-    served: Sequence[Sequence[ServedRequest]],
+    ran: Sequence[Ran],
     objective: Objective | None,
     output: Path | None,
 ) -> str:
@@ -182,8 +188,8 @@ def _rendered(
     from diag.render.serving_summary import render_summary
 
     texts = [
-        render_summary(requests, width=width(), title=load.title, objective=objective)
-        for load, requests in zip(loads, served, strict=True)
+        render_summary(each.requests, width=width(), title=load.title, objective=objective)
+        for load, each in zip(loads, ran, strict=True)
     ]
     ending = "Keep the log with -o FILE, for: diag report FILE" if output is None else f"Next: diag report {output}"
     return "\n".join([*texts, one_line(ending) + "\n"])

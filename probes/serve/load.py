@@ -17,6 +17,7 @@ from diag.errors import UsageError
 from diag.model.serving_log import Outcome, Phase, RequestRecord
 from diag.probes.serve.arrivals import NS_PER_S, ClosedLoop
 from diag.probes.serve.client import Answer, Client, Clock, NotServed
+from diag.probes.serve.lag import Lag
 from diag.probes.serve.workload import PlannedRequest, Workload
 
 WARMUP_IN_FLIGHT = 8
@@ -62,6 +63,7 @@ class Load:
         self, workload: Workload, client: Client, sink: Callable[[RequestRecord], None], clock: Clock, limits: Limits
     ) -> None:
         self.progress = Progress()
+        self.lag = Lag()
         self._workload, self._client, self._sink, self._clock, self._limits = workload, client, sink, clock, limits
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._is_stopped = False
@@ -82,12 +84,20 @@ class Load:
         try:
             if not self._is_stopped:
                 async with self._client:
-                    await self._phases()
+                    await self._measuring_lag()
         except asyncio.CancelledError:
             if not self._is_stopped:
                 raise
         finally:
             self._running = None
+
+    async def _measuring_lag(self) -> None:
+        measuring = asyncio.create_task(self.lag.measure(self._clock))
+        try:
+            await self._phases()
+        finally:
+            measuring.cancel()
+            await asyncio.wait([measuring])
 
     async def _phases(self) -> None:
         loop, limits = self._workload.loop, self._limits

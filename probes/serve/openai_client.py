@@ -24,6 +24,8 @@ from diag.probes.serve.workload import PlannedRequest
 
 try:
     import httpx
+
+    from diag.probes.serve.connections import Connections
 except ImportError as error:
     raise ToolMissing("Load on a server needs httpx. Install it: pip install 'gpu-diag[probes]'") from error
 
@@ -57,11 +59,10 @@ class OpenAiClient:
         self._http: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> OpenAiClient:
-        every_connection = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
         self._http = httpx.AsyncClient(
             headers=_headers(self._server.api_key),
-            timeout=httpx.Timeout(self._server.silence_s, connect=CONNECT_S, pool=None),
-            limits=every_connection,
+            timeout=httpx.Timeout(self._server.silence_s, connect=CONNECT_S),
+            transport=Connections(idle_s=IDLE_S),
             trust_env=False,
             follow_redirects=False,
         )
@@ -126,11 +127,11 @@ class OpenAiClient:
 
 async def _read(response: httpx.Response, answer: Answer, clock: Clock) -> StreamReader:
     """Up to the end of the answer. Raises MalformedStream."""
-    events, reader, n_bytes = EventStream(), StreamReader(answer), 0
+    events, reader, reads, n_bytes = EventStream(), StreamReader(answer), Reads(clock), 0
     try:
         async with asyncio.timeout(None) as limit:
             async for chunk in response.aiter_raw():
-                now_ns = clock()
+                now_ns = reads.time_ns()
                 n_bytes += len(chunk)
                 if n_bytes > MOST_BYTES:
                     raise MalformedStream(f"the answer is longer than {MOST_BYTES:,} bytes")
@@ -144,6 +145,25 @@ async def _read(response: httpx.Response, answer: Answer, clock: Clock) -> Strea
         if not reader.is_done:
             raise
     return reader
+
+
+class Reads:
+    """When bytes came from the network: what is handed over without waiting in between came by the same read."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._time_ns: int | None = None
+
+    def time_ns(self) -> int:
+        """Of the read that brought what was just handed over."""
+        if self._time_ns is None:
+            self._time_ns = self._clock()
+            self._loop.call_soon(self._waited)
+        return self._time_ns
+
+    def _waited(self) -> None:
+        self._time_ns = None
 
 
 async def _beginning(response: httpx.Response, most: int) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,7 @@ from diag.model.serving_log import EngineConditions, Header, RequestRecord, Step
 from diag.model.serving_metrics import ServedRequest
 from diag.probes.serve.arrivals import ClosedLoop
 from diag.probes.serve.client import Client, Clock
+from diag.probes.serve.lag import Lag
 from diag.probes.serve.load import Limits, Load, Progress
 from diag.probes.serve.log_file import LogFile
 from diag.probes.serve.workload import Workload
@@ -63,8 +64,14 @@ class Planned:
         return said if self.label is None else f"{self.label} ({said})"
 
 
-def run(planned: Planned, target: Target, log: LogFile, show: Callable[[Progress], None]) -> list[ServedRequest]:
-    """The requests in the order of sending, warm-up included.
+@dataclass(frozen=True)
+class Ran:
+    requests: Sequence[ServedRequest]  # in the order of sending, warm-up included
+    lag: Lag
+
+
+def run(planned: Planned, target: Target, log: LogFile, show: Callable[[Progress], None]) -> Ran:
+    """One load, to its end.
 
     Interrupted, what is in flight is cancelled and recorded, and then KeyboardInterrupt raised. Raises what the client
     raises when it opens, and StorageError.
@@ -87,7 +94,7 @@ def run(planned: Planned, target: Target, log: LogFile, show: Callable[[Progress
         show(load.progress)
 
     in_thread(load.run(), look, load.stop)
-    return in_order(records)
+    return Ran(in_order(records), load.lag)
 
 
 def new_clock() -> Clock:

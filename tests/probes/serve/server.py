@@ -20,6 +20,7 @@ class Reply:
     headers: Mapping[str, str]
     writer: asyncio.StreamWriter
     is_kept: bool = True  # the connection, for the next request
+    pending: bytes = b""
 
     async def head(self, status: int = 200, kind: str = "text/event-stream", **more: str) -> None:
         lines = [f"HTTP/1.1 {status} Said", f"content-type: {kind}", "transfer-encoding: chunked"]
@@ -28,8 +29,14 @@ class Reply:
         await self.writer.drain()
 
     async def raw(self, data: bytes) -> None:
-        self.writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.writer.write(self.pending + f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.pending = b""
         await self.writer.drain()
+
+    def chunk(self, event: object) -> None:
+        """Written, and sent with what comes next."""
+        data = b"data: " + json.dumps(event).encode() + b"\n\n"
+        self.pending += f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
     async def events(self, *events: object) -> None:
         """In one write."""

@@ -309,3 +309,18 @@ def test_warming_up_has_a_limit_of_its_own_in_an_open_loop() -> None:
     client = FakeClient(in_5_ms)
     run(replace(OPEN, n_requests=1, n_warmup=30), client)
     assert client.most == load_module.WARMUP_IN_FLIGHT
+
+
+def test_a_loop_that_is_kept_busy_says_how_late_it_was() -> None:
+    async def blocks(request: PlannedRequest, answer: Answer, clock: Clock) -> None:
+        time.sleep(0.05)
+        await asyncio.sleep(0)
+
+    lags = []
+    for serve in (blocks, in_5_ms):
+        load = Load(replace(CLOSED, n_requests=30), FakeClient(serve), lambda _: None, new_clock(), Limits())
+        asyncio.run(load.run())
+        lags.append(load.lag)
+    assert lags[0].is_too_large
+    assert lags[0].mean_ns > 25 * MS
+    assert lags[1].mean_ns < lags[0].mean_ns

@@ -374,3 +374,47 @@ def test_the_first_model_is_taken() -> None:
 def test_a_server_without_models_is_an_error(models: str, why: str) -> None:
     with Server(models=models) as server, pytest.raises(InputError, match=f"{why}.*--model"):
         asyncio.run(first_model(endpoint(server.url, None), None))
+
+
+# ---- connections and times -------------------------------------------------------------------------------------------
+
+
+def test_a_connection_serves_one_request_after_another() -> None:
+    ports: set[int] = set()
+
+    async def notes(reply: Reply) -> None:
+        ports.add(reply.writer.get_extra_info("peername")[1])
+        await answer(reply)
+
+    with Server(notes) as server:
+        served_by(server, replace(THREE, n_requests=30))
+    assert 1 <= len(ports) <= 3
+
+
+def test_what_one_read_brought_has_one_time() -> None:
+    """The four tokens are chunks of their own, in one packet."""
+
+    async def together(reply: Reply) -> None:
+        await reply.head()
+        await asyncio.sleep(0.01)
+        for _ in range(3):
+            reply.chunk(token())
+        reply.chunk(token(finish="stop"))
+        await reply.end()
+
+    with Server(together) as server:
+        (record,) = served_by(server, ONE)
+    assert (len(record.token_ns), list(record.token_counts)) == (1, [4])
+
+
+def test_what_was_waited_for_has_a_new_time() -> None:
+    async def main() -> None:
+        now_ns = 0
+        reads = openai_client.Reads(lambda: now_ns)
+        assert reads.time_ns() == 0
+        now_ns = 5
+        assert reads.time_ns() == 0, "nothing was waited for"
+        await asyncio.sleep(0)
+        assert reads.time_ns() == 5
+
+    asyncio.run(main())
