@@ -13,8 +13,8 @@ PERIOD_S = 0.02
 TOO_LATE_NS = 10_000_000
 """On average; below it, even outputs that are tens of ms apart keep their shape."""
 
-FEWEST = 10
-"""Wake-ups that say anything."""
+SHORTEST_NS = 500_000_000
+"""Of a run of which it says anything."""
 
 
 @dataclass
@@ -30,7 +30,8 @@ class Lag:
 
     @property
     def is_too_large(self) -> bool:
-        return self.n >= FEWEST and self.mean_ns > TOO_LATE_NS
+        watched_ns = self.n * PERIOD_S * NS_PER_S + self.total_ns
+        return watched_ns >= SHORTEST_NS and self.mean_ns > TOO_LATE_NS
 
     async def measure(self, clock: Clock) -> None:
         """Until it is cancelled."""
