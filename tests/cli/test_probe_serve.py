@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from importlib.util import find_spec
 from pathlib import Path
@@ -167,3 +168,11 @@ def test_without_an_address_the_mini_engine_is_put_under_load(diag: Command, tmp
 )
 def test_what_is_of_the_other_is_wrong_usage(words: list[str], said: str, diag: Command) -> None:
     assert said in diag("probe", "serve", "--rate", "1", *words).is_one_sentence(2)
+
+
+def test_the_page_about_it_names_options_that_there_are(diag: Command) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "load.md").read_text(encoding="utf-8")
+    shown = diag("probe", "serve", "-h").out
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
+    assert named
+    assert {option for option in named if option not in shown} == set()
