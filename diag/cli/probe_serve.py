@@ -83,6 +83,7 @@ def serve(
     loads, objective = planned(asked), _objective(slo)
     if output is not None:
         check_target(output)
+    ENDING.kept = "nothing had been sent"
     target = (
         _engine(engine or (), model, {"api": api, "api-key-env": api_key_env, "body": body, "token-ids": token_ids})
         if url is None

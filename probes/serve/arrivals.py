@@ -23,6 +23,8 @@ RATED: frozenset[OpenArrival] = frozenset({"poisson", "gamma", "constant"})
 
 NS_PER_S = 1_000_000_000
 
+MOST_IN_FLIGHT = 1 << 16
+
 
 @dataclass(frozen=True)
 class ClosedLoop:
@@ -31,8 +33,8 @@ class ClosedLoop:
     concurrency: int
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise UsageError(f"--concurrency {self.concurrency} sends nothing. Choose 1 or more.")
+        if not 1 <= self.concurrency <= MOST_IN_FLIGHT:
+            raise UsageError(f"--concurrency {self.concurrency} cannot be. Choose 1 to {MOST_IN_FLIGHT:,}.")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from diag.errors import UsageError
 from diag.model.serving_log import Outcome, Phase, RequestRecord
-from diag.probes.serve.arrivals import NS_PER_S, ClosedLoop
+from diag.probes.serve.arrivals import MOST_IN_FLIGHT, NS_PER_S, ClosedLoop
 from diag.probes.serve.client import Answer, Client, Clock, NotServed
 from diag.probes.serve.lag import Lag
 from diag.probes.serve.workload import PlannedRequest, Workload
@@ -41,8 +41,8 @@ class Limits:
             raise UsageError(f"--seconds {self.seconds:g} is no time to send for. Choose more than 0.")
         if not 0 < self.timeout_s <= 1e7:
             raise UsageError(f"--timeout {self.timeout_s:g} leaves no time to answer. Choose more than 0 seconds.")
-        if not 1 <= self.most_in_flight <= 1 << 16:
-            raise UsageError(f"--most-in-flight {self.most_in_flight} cannot be. Choose 1 to 65,536.")
+        if not 1 <= self.most_in_flight <= MOST_IN_FLIGHT:
+            raise UsageError(f"--most-in-flight {self.most_in_flight} cannot be. Choose 1 to {MOST_IN_FLIGHT:,}.")
         if not 0 <= self.n_retries <= 100:
             raise UsageError(f"--retries {self.n_retries} cannot be. Choose 0 to 100.")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -218,9 +218,12 @@ def body_of(request: PlannedRequest, server: Server) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+_Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
+
+
 class _Model(msgspec.Struct):
-    id: str
-    owned_by: str | None = None
+    id: _Name
+    owned_by: _Name | None = None
 
 
 class _Models(msgspec.Struct):

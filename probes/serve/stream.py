@@ -46,7 +46,7 @@ class _Choice(msgspec.Struct):
     text: str | None = None
     delta: _Delta | None = None
     logprobs: _Logprobs | None = None
-    finish_reason: str | None = None
+    finish_reason: Annotated[str, msgspec.Meta(max_length=100)] | None = None
 
 
 class _Event(msgspec.Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -187,6 +187,3 @@ def in_turn(*behaviours: Behaviour) -> Behaviour:
         await behaviours[reply.number % len(behaviours)](reply)
 
     return behave
-
-
-Events = Sequence[Mapping[str, Any]]
