@@ -55,7 +55,7 @@ class Decoder:
 
     def __init__(self, shape: TransformerShape, weights: DecoderWeights, *, compiled: bool = False) -> None:
         self.shape, self.weights = shape, weights
-        self._frequencies = frequencies(shape).to(weights.embedding.device)
+        self.frequencies = frequencies(shape).to(weights.embedding.device)
         self._project: Callable[..., Any] = torch.compile(project) if compiled else project
         self._feed_forward: Callable[..., Any] = torch.compile(feed_forward) if compiled else feed_forward
 
@@ -66,7 +66,7 @@ class Decoder:
     def hidden(self, tokens: Tensor, positions: Tensor, slots: Tensor, cache: KvCache, attend: Attend) -> Tensor:
         """[rows, hidden] of rows [rows]; their keys and values are in the cache afterwards."""
         x = self.weights.embedding[tokens]
-        turn = rotation(positions, self._frequencies, x.dtype)
+        turn = rotation(positions, self.frequencies, x.dtype)
         for layer, weights in enumerate(self.weights.layers):
             q, k, v = self._project(x, weights, self.shape, turn)
             cache.write(layer, slots, k, v)

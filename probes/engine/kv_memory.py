@@ -5,7 +5,7 @@ Between two steps a sequence holds exactly the blocks that its computed tokens f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from diag.probes.engine.block_pool import BlockPool
 from diag.probes.engine.config import EngineConfig
@@ -148,13 +148,16 @@ class KvMemory:
 
     # ---- account ---------------------------------------------------------------------------------------------------
 
-    def used_tokens(self, holders: Iterable[Sequence]) -> int:
+    def used_tokens(self, holders: Collection[Sequence]) -> int:
         """Tokens that used blocks hold, those of a shared block once. Only last blocks have empty places."""
-        empty: dict[int, int] = {}
-        for each in holders:
-            if (n_empty := -each.n_computed % self.block_tokens) and each.blocks:
-                tail = each.blocks[-1]
-                empty[tail] = min(n_empty, empty.get(tail, n_empty))
+        empty = {each.blocks[-1]: n for each in holders if (n := -each.n_computed % self.block_tokens)}
+        shared = {block for block in empty if self.pool.references(block) > 1}
+        if shared:
+            for each in holders:
+                for index, block in enumerate(each.blocks):
+                    if block in shared:  # whoever has filled it most says how full it is
+                        n_empty = (index + 1) * self.block_tokens - each.n_computed
+                        empty[block] = min(empty[block], max(0, n_empty))
         return self.pool.n_used * self.block_tokens - sum(empty.values())
 
 

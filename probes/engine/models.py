@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from diag.errors import InputError, UsageError
-from diag.kernels.operator import ELEMENT_BYTES
 from diag.model import hf_config
 from diag.model.hf_config import TransformerShape
 from diag.probes import machine
@@ -22,7 +21,7 @@ SHAPES: Mapping[str, TransformerShape] = {
     "small": TransformerShape(512, 8, 8, 2, 64, 1408, 8192, 1 << 16),
     "1b": TransformerShape(2048, 16, 32, 8, 64, 8192, 32_768, 1 << 17),
 }
-"""For random weights: 0.2 million, 30 million and 1.1 billion of them."""
+"""For random weights: 0.16 million, 31 million and 1.1 billion of them."""
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """`model_type` of the families that differ from Llama by biases and norms of queries and keys at most."""
@@ -54,8 +53,9 @@ def random_model(
 ) -> Model:
     """Raises InputError for a shape that cannot be run, OutOfMemory where it does not fit."""
     check_runs(shape, name)
-    check_fits(shape, name, dtype, device)
-    return Model(name, shape, random_weights(shape, seed, torch_dtype(dtype), device), device)
+    of_torch = torch_dtype(dtype)
+    check_fits(shape, name, of_torch, device)
+    return Model(name, shape, random_weights(shape, seed, of_torch, device), device)
 
 
 def load_model(folder: Path, *, dtype: str | None = None, device: Device = "cpu") -> Model:
@@ -65,9 +65,9 @@ def load_model(folder: Path, *, dtype: str | None = None, device: Device = "cpu"
     """
     shape = hf_config.read(folder)
     check_runs(shape, str(folder))
-    dtype = dtype or shape.dtype or "fp32"
-    check_fits(shape, str(folder), dtype, device)
-    return Model(folder.name, shape, load_weights(folder, shape, torch_dtype(dtype), device), device)
+    of_torch = torch_dtype(dtype or shape.dtype or "fp32")
+    check_fits(shape, str(folder), of_torch, device)
+    return Model(folder.name, shape, load_weights(folder, shape, of_torch, device), device)
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -102,7 +102,7 @@ def _slides(shape: TransformerShape) -> bool:
     return shape.sliding_window is not None and shape.sliding_window < shape.max_position_embeddings
 
 
-def check_fits(shape: TransformerShape, name: str, dtype: str, device: Device) -> None:
+def check_fits(shape: TransformerShape, name: str, dtype: torch.dtype, device: Device) -> None:
     """Raises OutOfMemory."""
-    needs_bytes = n_weights(shape) * ELEMENT_BYTES[dtype]
+    needs_bytes = n_weights(shape) * dtype.itemsize
     machine.check_memory(f"The model {name}", needs_bytes, device, "Choose a smaller model or type")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from time import perf_counter_ns
 
 import torch
@@ -49,11 +50,10 @@ class TorchRunner:
             most_blocks = min(config.n_blocks, -(-config.max_context // config.block_tokens))
             self.graphs = DecodeGraphs(self.decoder, self.cache, config.graph_buckets, most_blocks)
 
-    @torch.no_grad()
     def run(self, plan: StepPlan) -> StepOutput:
         """Raises InputError for unknown tokens and for logits that are no numbers."""
         started_ns = perf_counter_ns()
-        with nvtx_range("engine.model"):
+        with nvtx_range("engine.model"), torch.no_grad():
             self.cache.swap_out(plan.swap_out)
             self.cache.swap_in(plan.swap_in)
             self.cache.copy(plan.copies)
@@ -115,10 +115,11 @@ def emissions_of(plan: StepPlan, logits: Tensor) -> Sequence[Emission]:
     positions = [
         chunk.start + len(chunk.tokens) + i for (chunk, _), n in zip(sampling, n_rows, strict=True) for i in range(n)
     ]
-    chosen = choose(logits, samplings, positions).split(n_rows)
+    chosen = choose(logits, samplings, positions).tolist()  # of all at once: to wait for a device takes its time
+    ends = accumulate(n_rows)
     return [
-        _emission(chunk, params, tokens.tolist(), rows)
-        for (chunk, params), tokens, rows in zip(sampling, chosen, logits.split(n_rows), strict=True)
+        _emission(chunk, params, chosen[end - n : end], logits[end - n : end])
+        for (chunk, params), n, end in zip(sampling, n_rows, ends, strict=True)
     ]
 
 

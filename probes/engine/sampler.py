@@ -8,6 +8,7 @@ still do by their last bits, as sums are ordered by the size of a batch.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Literal, TypeAlias
@@ -55,12 +56,13 @@ def _drawn(logits: Tensor, samplings: Sequence[SamplingParams]) -> Tensor:
     vocabulary = logits.shape[1]
     if all(each.top_k <= 0 and each.top_p >= 1 for each in samplings):
         return shares
-    ordered, tokens = shares.sort(1, descending=True, stable=True)
+    ordered, tokens = shares.sort(dim=1, descending=True, stable=True)
     ranks = torch.arange(vocabulary, device=logits.device)
     ordered = ordered * (ranks < _column([each.top_k if each.top_k > 0 else vocabulary for each in samplings], logits))
     ordered = ordered / ordered.sum(1, keepdim=True)
     before = ordered.cumsum(1) - ordered  # what the likelier ones add up to
-    kept = (before < _column([each.top_p for each in samplings], logits)) | (ranks == 0)
+    most = _column([each.top_p if each.top_p < 1 else math.inf for each in samplings], logits)
+    kept = (before < most) | (ranks == 0)
     ordered = ordered * kept
     return torch.zeros_like(shares).scatter_(1, tokens, ordered / ordered.sum(1, keepdim=True))
 
