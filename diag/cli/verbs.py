@@ -20,6 +20,7 @@ from diag.cli import (
     probe_inspect,
     probe_list,
     probe_run,
+    probe_serve,
     query,
     report,
     run,
@@ -76,6 +77,7 @@ app.add_typer(probe.app, short_help=probe.SUMMARY)
 _add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")
 _add(probe_run.run, needs_words=True, to=probe.app)
 _add(probe_inspect.inspect, needs_words=True, to=probe.app)
+_add(probe_serve.serve, needs_words=True, to=probe.app)
 
 app.add_typer(plan.app, short_help=plan.SUMMARY)
 _add(plan_comm.comm, needs_words=True, to=plan.app)
