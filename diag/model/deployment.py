@@ -1,9 +1,9 @@
-"""A replica that prefills and decodes by turns: how long its requests take at a rate of arrivals, and how many it takes.
+"""A replica that prefills and decodes by turns: how long requests take at a rate of arrivals, and the highest rate.
 
-With λ arrivals per second, prompts take ρ = λ·E[t] of the time (t: a prefill); decoding has the rest, so that a step of B
-sequences comes every step(B) / (1 − ρ). By Little's law B = λ·(n − 1)·TPOT, which is solved for B. A prompt waits for those
-before it λ·E[t²] / (2·(1 − ρ)) on average (Pollaczek, Khinchine: arrivals by Poisson, one server, first come first
-served). What a prompt waits for a decode step that is under way is left out, as are tails: these are means.
+With λ arrivals per second, prompts take ρ = λ·E[t] of the time (t: a prefill); decoding has the rest, so that a step of
+B sequences comes every step(B) / (1 − ρ). By Little's law B = λ·(n − 1)·TPOT, which is solved for B. A prompt waits for
+those before it λ·E[t²] / (2·(1 − ρ)) on average (Pollaczek, Khinchine: arrivals by Poisson, one server, first come
+first served). What a prompt waits for a decode step that is under way is left out, as are tails: these are means.
 """
 
 from __future__ import annotations

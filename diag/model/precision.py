@@ -60,7 +60,7 @@ def precision(name: str) -> Precision:
 def stored_precision(shape: TransformerShape) -> Precision:
     """Of the matrices in the layers, as the `config.json` says; BF16 where it does not."""
     if shape.quantization is None or shape.quantization.bits is None:
-        return precision(shape.dtype if shape.dtype in precisions() else "bf16")
+        return precisions().get(shape.dtype or "bf16", precision("bf16"))
     return _quantised(shape.quantization, shape.quantization.bits)
 
 

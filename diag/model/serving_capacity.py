@@ -2,8 +2,8 @@
 
 Little 1961: requests in flight are arrivals per second x seconds that each stays, whatever the distributions.
 
-How many fit is asked of the distribution itself. A request holds blocks for its prompt and for the tokens it has put out
-so far; at a random moment a slot is more likely to be at a long output than at a short one (by its share of the
+How many fit is asked of the distribution itself. A request holds blocks for its prompt and for the tokens it has put
+out so far; at a random moment a slot is more likely to be at a long output than at a short one (by its share of the
 steps), and it is anywhere in it. So `simulate` draws, for many moments, a request for each slot by its number of output
 tokens and a place in it evenly, and adds the blocks up. Neither P50 nor P99 of the lengths can tell that sum: it is
 narrower than a single length, and P99 of each would be held by all at once.
@@ -47,7 +47,7 @@ class Occupancy:
     def largest_concurrency(self, n_blocks: int, overflow_share: float) -> int:
         """Most slots that want more than there is in at most this share of the moments."""
         shares = np.mean(self.held_blocks > n_blocks, axis=0)  # grows with the slots: blocks are never negative
-        return int(np.searchsorted(shares, overflow_share, side="right"))
+        return int(np.count_nonzero(np.asarray(shares) <= overflow_share))
 
     @property
     def most_slots(self) -> int:

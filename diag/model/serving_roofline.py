@@ -1,10 +1,10 @@
 """How long a prefill and a decode step take at least, from the roofline: operations over FLOP/s, bytes over bytes/s.
 
-A token passes every active weight: 2 FLOPs each (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Attention adds, for
-each layer, 2·2·d·a of every pair of a token with an earlier one. A decode step reads all weights that its tokens pass once,
-and all cached keys and values; a prefill does so too, but its arithmetic takes longer (Pope et al. 2022,
-arXiv:2211.05102, section 2). Each matrix that is split over cards ends in a sum over them: two all-reduces a layer (Shoeybi
-et al. 2019, arXiv:1909.08053).
+A token passes every active weight: 2 FLOPs each (Kaplan et al. 2020, arXiv:2001.08361, section 2.1). Attention adds,
+for each layer, 2·2·d·a of every pair of a token with an earlier one. A decode step reads all weights that its tokens
+pass once, and all cached keys and values; a prefill does so too, but its arithmetic takes longer (Pope et al. 2022,
+arXiv:2211.05102, section 2). Each matrix that is split over cards ends in a sum over them: two all-reduces a layer
+(Shoeybi et al. 2019, arXiv:1909.08053).
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def prefill_flops(model: ServedModel, tokens: float, cached: float = 0.0) -> flo
     return of_weights + _flops_of_a_pair(model.shape) * pairs
 
 
-def decode(model: ServedModel, rates: CardRates, sequences: float, context_tokens: float, new_tokens: int = 1) -> StepTime:
+def decode(
+    model: ServedModel, rates: CardRates, sequences: float, context_tokens: float, new_tokens: int = 1
+) -> StepTime:
     """One step of so many sequences, each of `context_tokens` on average; `new_tokens` > 1 verifies a draft."""
     tokens = sequences * new_tokens
     flops = 2 * active_params(model.parts) * tokens + _flops_of_a_pair(model.shape) * tokens * context_tokens
@@ -127,7 +129,7 @@ def _flops_of_a_pair(shape: TransformerShape) -> float:
 
 
 def weights_read_bytes(model: ServedModel, tokens: float) -> float:
-    """Of one card in a step of so many tokens: all weights but rows of the embedding, and experts that none is sent to."""
+    """Of one card in a step of so many tokens: all but rows of the embedding, and experts that no token is sent to."""
     return sum(_read_share(model.shape, part, tokens) * _card_bytes(model, part) for part in model.parts)
 
 
@@ -152,4 +154,3 @@ def _communication_ns(model: ServedModel, rates: CardRates, tokens: float) -> fl
     size = tokens * model.shape.hidden_size * ACTIVATION_BYTES
     call_ns = collective_ns(Primitive.ALL_REDUCE, size, model.tp, rates.bus_bytes_per_s, rates.call_ns)
     return CALLS_OF_A_LAYER * model.shape.n_layers * call_ns
-

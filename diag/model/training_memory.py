@@ -28,7 +28,8 @@ ADAMW_BYTES = PARAM_BYTES + GRADIENT_BYTES + MASTER_BYTES + MOMENTS_BYTES
 Recompute = Literal["none", "selective", "full"]
 """What backward works out anew: nothing; what grows with the square of the sequence; all but the input of a layer."""
 
-Lifetime = Literal["whole run", "backward to optimizer", "forward to backward", "one layer at a time"]
+Lifetime = Literal["run", "to optimizer", "to backward", "one layer"]
+"""The whole run; from backward to the optimizer's step; from forward to the layer's backward; while a layer is computed."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,10 @@ def states(parts: Sequence[Part], shape: TransformerShape | None, layout: Traini
     activations = _activation_states(shape, layout) if shape and layout.sequence else ()
     gathered = _gathered(parts, shape, layout) if layout.zero == 3 and layout.dp > 1 else ()
     return (
-        _model_state("parameters", "whole run", count * PARAM_BYTES, copies, layout, 3),
-        _model_state("gradients", "backward to optimizer", count * layout.gradient_bytes, copies, layout, 2),
-        _model_state("master copy, FP32", "whole run", count * MASTER_BYTES, copies, layout, 1),
-        _model_state("moments of AdamW, FP32", "whole run", count * MOMENTS_BYTES, copies, layout, 1),
+        _model_state("parameters", "run", count * PARAM_BYTES, copies, layout, 3),
+        _model_state("gradients", "to optimizer", count * layout.gradient_bytes, copies, layout, 2),
+        _model_state("master copy, FP32", "run", count * MASTER_BYTES, copies, layout, 1),
+        _model_state("moments of AdamW, FP32", "run", count * MOMENTS_BYTES, copies, layout, 1),
         *gathered,
         *activations,
     )
@@ -103,7 +104,7 @@ def _gathered(parts: Sequence[Part], shape: TransformerShape | None, layout: Tra
     outer = sum(part.per_card(layout.tp) for part in parts) - layers
     at_once = min(n_units, 1 + layout.prefetched_units)
     own = PARAM_BYTES * (layers / n_units * at_once + outer)
-    return (State("parameters gathered (FSDP)", "one layer at a time", own, layout.n_ranks, layout.n_ranks),)
+    return (State("parameters gathered (FSDP)", "one layer", own, layout.n_ranks, layout.n_ranks),)
 
 
 # ---- activations -----------------------------------------------------------------------------------------------------
@@ -157,15 +158,15 @@ def _activation_states(shape: TransformerShape, layout: TrainingLayout) -> tuple
     tokens = layout.micro_batch * layout.sequence
     if layout.recompute == "full":
         inputs = 2 * tokens * shape.hidden_size / (layout.tp if layout.is_sequence_parallel else 1)
-        kept = (
-            _on_every("inputs of layers", "forward to backward", inputs * n_layers, layout),
-            _on_every("a layer, recomputed", "one layer at a time", layer, layout),
+        kept: tuple[State, ...] = (
+            _on_every("inputs of layers", "to backward", inputs * n_layers, layout),
+            _on_every("a layer, recomputed", "one layer", layer, layout),
         )
     else:
-        kept = (_on_every("activations of layers", "forward to backward", layer * n_layers, layout),)
+        kept = (_on_every("activations of layers", "to backward", layer * n_layers, layout),)
     # 4 bytes a logit (Korthikanti et al., section 4.3), once more for the gradient; on the last stage only.
     logits = 8 * tokens * shape.vocab_size / layout.tp if layout.pp == 1 else 0.0
-    return (*kept, *([_on_every("logits and their gradient", "forward to backward", logits, layout)] if logits else []))
+    return (*kept, *([_on_every("logits and their gradient", "to backward", logits, layout)] if logits else []))
 
 
 def _on_every(name: str, lifetime: Lifetime, card_bytes: float, layout: TrainingLayout) -> State:
@@ -195,7 +196,7 @@ def peaks(of: Sequence[State], layout: TrainingLayout) -> Peaks:
     def total(*lifetimes: Lifetime) -> float:
         return sum(each.card_bytes for each in of if each.lifetime in lifetimes)
 
-    persistent, gradients = total("whole run"), total("backward to optimizer")
-    of_step = total("forward to backward", "one layer at a time")
+    persistent, gradients = total("run"), total("to optimizer")
+    of_step = total("to backward", "one layer")
     carried = gradients if layout.micro_batches > 1 else 0.0
     return Peaks(persistent, persistent + of_step + carried, persistent + gradients)

@@ -127,4 +127,5 @@ def active_experts(n_experts: int, experts_per_token: int, tokens: float) -> flo
     >>> active_experts(8, 2, 1), round(active_experts(8, 2, 16), 2)
     (2.0, 7.92)
     """
-    return n_experts * (1 - (1 - experts_per_token / n_experts) ** tokens)
+    missed: float = (1 - experts_per_token / n_experts) ** tokens
+    return n_experts * (1 - missed)

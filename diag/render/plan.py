@@ -29,7 +29,10 @@ def render_text(answers: Sequence[Answer], *, width: int) -> str:
 
 def _answer(answer: Answer, width: int) -> Iterator[str]:
     yield from wrap(one_line(answer.title), width)
-    yield from _figures(answer.figures, width)
+    if answer.verdict is not None:
+        yield from wrap(one_line(answer.verdict), width, INDENT, INDENT)
+    if answer.figures:
+        yield from _figures(answer.figures, width)
     if answer.table:
         table = _table(answer.table)
         yield ""
