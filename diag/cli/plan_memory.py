@@ -98,5 +98,5 @@ def memory(
         found = [answer(of, use, Wanted(sequences, context), replicas)]
     if against:
         with StatusLine() as status:
-            found += plan_against.of_memory(against, of, use, replicas, layout, status)
+            found += plan_against.of_memory(against, of, use, layout, status)
     write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))

@@ -126,5 +126,5 @@ def serving(
         ]
         found += answers(of, layouts, load, said)
         if against:
-            found += plan_against.of_serving(against, layouts, load, status)
+            found += plan_against.of_serving(against, layouts, status)
     write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from diag.cli.plan_questions import parsed
 from diag.errors import UsageError
@@ -80,8 +81,8 @@ def _of_params(params: str, said: Mapping[str, int]) -> PlannedModel:
 def _changed(
     name: str, shape: TransformerShape, origin: str, said: Mapping[str, int], tied: bool | None
 ) -> PlannedModel:
-    changed = replace(shape, **said) if said else shape
-    changed = changed if tied is None else replace(changed, tie_word_embeddings=tied)
+    fields: dict[str, Any] = {**said, **({} if tied is None else {"tie_word_embeddings": tied})}
+    changed = replace(shape, **fields)
     if changed == shape:
         return of_shape(name, shape, origin)
     words = ", ".join([*(f"{FIELDS[field]} {value}" for field, value in said.items()), *_tied_words(tied)])

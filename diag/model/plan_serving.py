@@ -1,4 +1,4 @@
-"""What cards serve: requests in flight, how many fit, which layout keeps its objectives at most requests, at what cost."""
+"""What cards serve: requests in flight, how many fit, which layout keeps its objectives at the highest rate."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ class Occupancy:
 
     def largest_concurrency(self, n_blocks: int, overflow_share: float) -> int:
         """Most slots that want more than there is in at most this share of the moments."""
-        shares = np.mean(self.held_blocks > n_blocks, axis=0)  # grows with the slots: blocks are never negative
-        return int(np.count_nonzero(np.asarray(shares) <= overflow_share))
+        shares: NDArray[np.float64] = np.mean(self.held_blocks > n_blocks, axis=0)  # grows with the slots
+        return int(np.count_nonzero(shares <= overflow_share))
 
     @property
     def most_slots(self) -> int:
-        return self.held_blocks.shape[1]
+        return int(self.held_blocks.shape[1])
 
 
 def simulate(requests: Requests, block_tokens: int, slots: int, seed: int) -> Occupancy:

@@ -2,8 +2,8 @@
 
 Leviathan et al. 2023 (arXiv:2211.17192), equation 1 and theorem 3.8: if each drafted token is accepted with probability
 α, independently, a verification yields 1 + α + … + α^K tokens, the last one the target's own. It costs K steps of the
-draft and one of the target that has K + 1 tokens of each sequence, which is as fast as a step of one token only while the
-step is bound by memory.
+draft and one of the target that has K + 1 tokens of each sequence, which is as fast as a step of one token only while
+the step is bound by memory.
 """
 
 from __future__ import annotations

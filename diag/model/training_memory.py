@@ -5,8 +5,8 @@ states          2 bytes of a parameter, 2 of its gradient and 12 of AdamW in FP3
 ZeRO            stage 1 shards the optimizer, 2 gradients too, 3 parameters too (the same, section 5)
 FSDP            a unit is gathered whole while it is computed, and the next one ahead of it (Zhao et al. 2023,
                 arXiv:2304.11277, section 3)
-activations     Korthikanti et al. 2022 (arXiv:2205.05198), equations 1 to 4 for a GPT; the same count, tensor by tensor,
-                for a layer of Llama's design
+activations     Korthikanti et al. 2022 (arXiv:2205.05198), equations 1 to 4 for a GPT; the same count, tensor by
+                tensor, for a layer of Llama's design
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Recompute = Literal["none", "selective", "full"]
 """What backward works out anew: nothing; what grows with the square of the sequence; all but the input of a layer."""
 
 Lifetime = Literal["run", "to optimizer", "to backward", "one layer"]
-"""The whole run; from backward to the optimizer's step; from forward to the layer's backward; while a layer is computed."""
+"""The whole run; from backward to the optimizer's step; from forward to the layer's backward; while it is computed."""
 
 
 @dataclass(frozen=True)
