@@ -42,3 +42,4 @@ class Answer:
     assumptions: Sequence[str] = ()
     table: Sequence[Column] = ()  # of equal length; the last one holds names
     verdict: str | None = None  # what the figures decide, where the question has a yes or a no
+    cannot_tell: Sequence[str] = ()  # what is not known, with the reason: the end of a sentence

@@ -29,7 +29,7 @@ def against(title: str, lines: Sequence[Line], assumptions: Sequence[str] = ()) 
         Answer(
             f"{title}: {_OF_UNIT.get(unit, unit)}",
             [],
-            [*(assumptions if number == 0 else ()), *_untold(of)],
+            assumptions if number == 0 else (),
             (
                 Column("measured", unit, [CANNOT_TELL if line.measured is None else line.measured for line in of]),
                 Column("planned", unit, [line.planned for line in of]),
@@ -37,6 +37,7 @@ def against(title: str, lines: Sequence[Line], assumptions: Sequence[str] = ()) 
                 Column("what", "text", [line.what for line in of]),
             ),
             _verdict(of),
+            _untold(of),
         )
         for number, (unit, of) in enumerate(tables)
     ]
@@ -66,4 +67,4 @@ def _untold(lines: Sequence[Line]) -> list[str]:
     for line in lines:
         if line.measured is None:
             reasons.setdefault(line.because, []).append(line.what)
-    return [f"Cannot tell {', '.join(whats)}: {because}." for because, whats in reasons.items()]
+    return [f"{'; '.join(whats)}: {because}." for because, whats in reasons.items()]

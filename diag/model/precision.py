@@ -66,7 +66,7 @@ def stored_precision(shape: TransformerShape) -> Precision:
 
 def _quantised(of: Quantization, bits: int) -> Precision:
     """A scale of 16 bits for a group, and a zero point as wide as a weight, where the method does not say better."""
-    if of.method in precisions():
+    if of.method in precisions() and of.block is None:
         return precisions()[of.method]
     if bits >= 16:
         return precision("bf16")

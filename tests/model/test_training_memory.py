@@ -43,7 +43,9 @@ def test_stages_of_zero_are_those_of_the_paper() -> None:
     of = of_count(7.5e9, None).parts
     stages: tuple[ZeroStage, ...] = get_args(ZeroStage)
     found = [
-        sum(each.card_bytes for each in states(of, None, TrainingLayout(dp=64, zero=stage)) if "gather" not in each.name)
+        sum(
+            each.card_bytes for each in states(of, None, TrainingLayout(dp=64, zero=stage)) if "gather" not in each.name
+        )
         for stage in stages
     ]
     assert [round(each / 1e9, 1) for each in found] == [120.0, 31.4, 16.6, 1.9]
