@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from diag.errors import UsageError
+from diag.errors import InputError, UsageError
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.input_file import Progress
 from diag.model.card_use import CardUse
@@ -42,7 +42,7 @@ def of_serving(paths: Sequence[Path], layouts: Sequence[Layout], progress: Progr
     with open_inputs(list(paths), ImportOptions(), progress) as case:
         runs = serving_runs(case)
         if not runs:
-            raise UsageError(f"{_names(paths)} holds no serving run: name a serving log or a result of a benchmark.")
+            raise InputError(f"{_names(paths)} holds no serving run: name a serving log or a result of a benchmark.")
         found = [(run.name, run_lines(run, layout)) for run in runs[:MOST_RUNS]]
     said = [f"The plan is {layout.name}, at the rate that the run completed."]
     if len(runs) > MOST_RUNS:

@@ -82,6 +82,16 @@ def memory(
         "intermediate_size": intermediate, "vocab_size": vocab,
     }  # fmt: skip
     of = plan_subject.planned_model(plan_subject.ModelWords(model, config, params, numbers, tied))
+    plan_training_layout.check_asked(
+        training,
+        {
+            "--dp": dp > 1, "--pp": pp > 1, "--zero": zero > 0, "--seq": seq is not None,
+            "--micro-batch": micro_batch > 1, "--micro-batches": micro_batches > 1, "--recompute": recompute != "none",
+            "--no-flash": not flash, "--sequence-parallel": sequence_parallel, "--fp32-gradients": fp32_gradients,
+        },
+        {"--sequences": sequences is not None, "--context": context is not None, "--replicas": replicas > 1},
+    )  # fmt: skip
+    plan_subject.check_sequences(of, sequences, context)
     words = plan_subject.UseWords(
         gpu, memory, reserve, dtype, other_dtype, kv_dtype, block, graphs, workspace, step_tokens, max_sequences
     )

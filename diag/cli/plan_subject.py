@@ -60,7 +60,7 @@ def planned_model(of: ModelWords) -> PlannedModel:
         return _of_params(of.params, said)
     if of.model is not None:
         known = known_model(of.model)
-        return _changed(known.name, known.shape, f"{known.source}.", said, of.tied)
+        return _changed(known.name, known.shape, f"Of the model: {known.source}.", said, of.tied)
     if of.config is not None:
         return _changed(of.config.stem, hf_config.read(of.config), f"Of the model: {of.config}.", said, of.tied)
     return _of_numbers(said, of.tied)
@@ -175,6 +175,14 @@ def card_use(of: UseWords, model: PlannedModel, tp: int) -> CardUse:
         step_tokens=of.step_tokens,
         max_sequences=of.max_sequences,
     )
+
+
+def check_sequences(model: PlannedModel, sequences: int | None, context: int | None) -> None:
+    """Raises UsageError for sequences of which nobody knows how long they are, or what a token of them takes."""
+    if sequences is not None and context is None:
+        raise UsageError("--sequences also needs --context: how many tokens has each?")
+    if context is not None and model.kv is None:
+        raise UsageError("What keys and values take also needs --layers, --kv-heads and --head-dim.")
 
 
 def check_tp(model: PlannedModel, tp: int) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import get_args
 
 from diag.cli.plan_questions import zero_stage
 from diag.errors import UsageError
 from diag.model.planned_model import PlannedModel
 from diag.model.training_memory import Recompute, TrainingLayout
+
+
+def check_asked(training: bool, of_training: Mapping[str, bool], of_inference: Mapping[str, bool]) -> None:
+    """Raises UsageError for an option of the other question, which would say nothing. True: it was given."""
+    wrong = [option for option, given in (of_inference if training else of_training).items() if given]
+    if wrong and training:
+        raise UsageError(f"{', '.join(wrong)}: of an engine, not of a training step. Leave out --training, or these.")
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)}: of a training step. Name --training, too.")
 
 
 def layout(

@@ -116,8 +116,8 @@ READABLE = (
     "flight recorder and snapshots of its allocator (pickle or JSON), stacks (of py-spy dump and Python's "
     "faulthandler), heartbeats (of diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's "
     "watchdog, torchrun or Slurm), the status that ncclras prints (as text or JSON), what nccl-tests prints or writes "
-    "as JSON, nvidia-smi topo -m, benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), "
-    "and diag cases"
+    "as JSON, nvidia-smi topo -m, benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe "
+    "serve), and diag cases"
 )
 
 

@@ -90,7 +90,7 @@ class Requests:
     def drawn(cls, prompt: Lengths, output: Lengths, seed: int, n: int = 4096) -> Requests:
         """Independent of each other, as long as nobody says more."""
         random = np.random.default_rng(seed)
-        words = f"Prompts of {prompt.words} tokens, outputs of {output.words}."
+        words = f"Tokens of a prompt: {prompt.words}; of an output: {output.words} (--prompt, --output)."
         return cls(prompt.sample(n, random), output.sample(n, random), words)
 
     @classmethod

@@ -112,8 +112,8 @@ def _compared(model: PlannedModel, layouts: Sequence[Layout], load: Load, assump
     n_cards = layouts[0].use.tp * layouts[0].n_replicas
     table = [
         Column("requests/s", "requests/s", [_or_none(each, each.rate_per_s) for each in layouts]),
-        Column("TTFT", "ns", [each.best.ttft_ns if each.best else _why_not(each) for each in layouts]),
-        Column("TPOT", "ns", [each.best.tpot_ns if each.best else _why_not(each) for each in layouts]),
+        Column("TTFT", "ns", [at.ttft_ns if (at := _at(each, load)) else _why_not(each, load) for each in layouts]),
+        Column("TPOT", "ns", [at.tpot_ns if (at := _at(each, load)) else _why_not(each, load) for each in layouts]),
         Column("fit at once", "sequences", [each.replica.most_sequences * each.n_replicas for each in layouts]),
         Column("KV tokens", "tokens", [each.replica.budget.kv_tokens * each.n_replicas for each in layouts]),
         Column("layout", "text", [each.name for each in layouts]),
@@ -130,18 +130,31 @@ def _compared(model: PlannedModel, layouts: Sequence[Layout], load: Load, assump
             *(unaccounted(model.shape) if model.shape else ()),
             *assumptions,
             "Rates are those at which the mean request still meets the objectives; tails are what --safety is for.",
+            f"TTFT and TPOT are at {_rate_words(load)}.",
         ],
         table,
         _decision(layouts, load, n_cards),
     )
 
 
+def _at(layout: Layout, load: Load) -> Operating | None:
+    return layout.best if load.requests_per_s is None else layout.wanted
+
+
+def _rate_words(load: Load) -> str:
+    return "that rate" if load.requests_per_s is None else f"the {load.requests_per_s:g} requests/s that are asked for"
+
+
 def _or_none(layout: Layout, value: float) -> float | str:
-    return value if layout.best else _why_not(layout)
-
-
-def _why_not(layout: Layout) -> str:
+    if layout.best:
+        return value
     return "misses it" if layout.fits else "no room"
+
+
+def _why_not(layout: Layout, load: Load) -> str:
+    if not layout.fits:
+        return "no room"
+    return "misses it" if load.requests_per_s is None else "overloaded"
 
 
 def _cost(layout: Layout, load: Load, n_cards: int) -> float | None:
@@ -164,13 +177,25 @@ def _decision(layouts: Sequence[Layout], load: Load, n_cards: int) -> str:
     if best is None:
         return "No layout keeps the objectives, not even for one request at a time: relax them, or take faster cards."
     admitted = best.rate_per_s * load.safety
-    said = f"Take {best.name}: {admitted:.3g} requests/s with a safety factor of {load.safety:g}"
+    said = f"Take {best.name}: {admitted:.3g} requests/s with a safety factor of {load.safety:g}{_near(best, layouts)}"
     if load.requests_per_s is None:
         return f"{said}."
     if load.requests_per_s <= admitted:
         return f"{said}, and {load.requests_per_s:g} are asked for."
     times = -(-load.requests_per_s // admitted)
     return f"{said}, but {load.requests_per_s:g} are asked for: {times:.0f} times as many cards, {times * n_cards:.0f}."
+
+
+CLOSE = 0.1
+"""Layouts that differ by less do so within what the shares of the peaks are off: measure them."""
+
+
+def _near(best: Layout, layouts: Sequence[Layout]) -> str:
+    near = [each for each in layouts if each is not best and each.rate_per_s >= (1 - CLOSE) * best.rate_per_s]
+    if not near:
+        return ""
+    names = " and ".join(f"{each.name} within {units.share(1 - each.rate_per_s / best.rate_per_s)}" for each in near)
+    return f" ({names}: too close to tell on paper)"
 
 
 def _concurrency(layout: Layout, load: Load) -> Answer:

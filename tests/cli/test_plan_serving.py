@@ -30,7 +30,8 @@ def test_layouts_are_compared_to_a_decision(diag: Command) -> None:
     assert compared["verdict"].startswith(f"Take {layout}: ")
     assert of["per 1,000"][0] == pytest.approx(1000 * 8 * 2.5 / (of["requests/s"][0] * 0.8 * 3600))
     assert of["KV tokens"][0] > of["KV tokens"][1], "two copies of the weights leave less room"
-    assert all(tpot <= 50e6 * 1.001 for tpot in of["TPOT"] if not isinstance(tpot, str))
+    assert all(tpot < 50e6 for tpot in of["TPOT"][:2]), "at 6 requests/s"
+    assert of["TPOT"][2] == "overloaded"
     found = figures([fit])
     assert found["by P99 it would be"] < found["largest concurrency"] < found["by P50 it would be"]
     assert found["admit at once"] <= 0.8 * found["largest concurrency"]
@@ -99,7 +100,8 @@ def test_a_split_prompt_is_hidden_but_for_its_last_layer(diag: Command) -> None:
 def test_speculation_pays_until_a_step_is_full(diag: Command) -> None:
     (plain,) = answers(diag, "speculative", "--acceptance", 0.5, "-k", 2, "--draft-cost", 0.1, "--verify-cost", 1.05)
     found = figures([plain])
-    assert (found["tokens a verification"], found["cost"]) == (1.75, pytest.approx(1.25))
+    assert found["tokens a verification"] == 1.75
+    assert found["cost"] == pytest.approx(1.25)
     assert found["speed-up"] == pytest.approx(1.4)
     assert tokens_per_verification(found["pays from acceptance"], 2) == pytest.approx(1.25)
     words = ("--model", "llama-3-70b", "--draft-model", "llama-3.2-1b", "--tp", 8)
@@ -203,5 +205,5 @@ def test_acceptance_is_measured(diag: Command, tmp_path: Path) -> None:
 def test_a_file_without_a_run_is_told(diag: Command, tmp_path: Path) -> None:
     file = MemorySnapshot().write(tmp_path / "snapshot.json")
     ran = planned(diag, "serving", "--model", "llama-3-8b", "--gpus", 1, "--against", file)
-    assert ran.status == 2
+    assert ran.status == 3
     assert "holds no serving run" in ran.err
