@@ -23,6 +23,7 @@ MOST_BYTES = 4 << 20
 """Of a file: names of classes are the most that fills them."""
 
 Size: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 24)]
+Layers: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 12)]
 Few: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 16)]
 Positions: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 40)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e15)]
@@ -116,7 +117,7 @@ class _Written(msgspec.Struct, frozen=True):
     model_type: Word = "llama"
     text_config: Mapping[str, Any] | None = None  # of a model that sees or hears, too
     hidden_size: Size | None = None
-    num_hidden_layers: Size | None = None
+    num_hidden_layers: Layers | None = None
     num_attention_heads: Size | None = None
     num_key_value_heads: Size | None = None
     head_dim: Size | None = None
