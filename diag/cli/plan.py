@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-SUMMARY = "Capacity on paper: what communication takes, each assumption shown."
+SUMMARY = (
+    "Capacity on paper: memory, serving, transfers, speculation, quantisation, communication; each assumption shown."
+)
 """Said twice, for Typer would cut it to a line of the terminal."""
 
 app = typer.Typer(

@@ -16,6 +16,11 @@ from diag.cli import (
     hang,
     plan,
     plan_comm,
+    plan_memory,
+    plan_quantisation,
+    plan_serving,
+    plan_speculative,
+    plan_transfer,
     probe,
     probe_inspect,
     probe_list,
@@ -80,6 +85,11 @@ _add(probe_inspect.inspect, needs_words=True, to=probe.app)
 _add(probe_serve.serve, needs_words=True, to=probe.app)
 
 app.add_typer(plan.app, short_help=plan.SUMMARY)
+_add(plan_memory.memory, needs_words=True, to=plan.app)
+_add(plan_serving.serving, needs_words=True, to=plan.app)
+_add(plan_transfer.transfer, needs_words=True, to=plan.app)
+_add(plan_speculative.speculative, needs_words=True, to=plan.app)
+_add(plan_quantisation.quantisation, needs_words=True, to=plan.app)
 _add(plan_comm.comm, needs_words=True, to=plan.app)
 
 

@@ -32,6 +32,7 @@ KINDS = {
     "ncu-text": "a page of Nsight Compute as text",
     "benchmark": "what diag calibrate or diag probe run measured",
     "flight-recorder": "a dump of PyTorch's flight recorder",
+    "memory-snapshot": "a snapshot of PyTorch's allocator",
     "stack-dump": "stacks of Python threads",
     "heartbeat": "a heartbeat of a rank",
     "job-log": "a log of a distributed job",

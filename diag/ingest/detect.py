@@ -15,6 +15,8 @@ from diag.ingest.benchmark import looks_like_benchmark
 from diag.ingest.heartbeat import looks_like_heartbeat
 from diag.ingest.job_log.ras_json import looks_like_ras
 from diag.ingest.job_log.signs import looks_like_job_log
+from diag.ingest.memory_snapshot import magic as memory_snapshot
+from diag.ingest.memory_snapshot.magic import looks_like_snapshot
 from diag.ingest.nccl_tests import read as nccl_tests
 from diag.ingest.nccl_tests.written import looks_like_json
 from diag.ingest.ncu_output import detect as ncu_output
@@ -75,6 +77,8 @@ def detect(path: Path) -> str:
         return "heartbeat"
     if serving_log.looks_like_serving_log(head):
         return serving_log.KIND
+    if looks_like_snapshot(head):
+        return memory_snapshot.KIND
     if looks_like_dump(head):
         return "flight-recorder"
     if looks_like_ras(head):
@@ -109,10 +113,11 @@ def is_begun_data(path: Path) -> bool:
 READABLE = (
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
-    "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
-    "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
-    "status that ncclras prints (as text or JSON), what nccl-tests prints or writes as JSON, nvidia-smi topo -m, "
-    "benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), and diag cases"
+    "flight recorder and snapshots of its allocator (pickle or JSON), stacks (of py-spy dump and Python's "
+    "faulthandler), heartbeats (of diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's "
+    "watchdog, torchrun or Slurm), the status that ncclras prints (as text or JSON), what nccl-tests prints or writes "
+    "as JSON, nvidia-smi topo -m, benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe "
+    "serve), and diag cases"
 )
 
 

@@ -28,6 +28,8 @@ from diag.ingest.inputs import Input, find_inputs
 from diag.ingest.job_log import ras_json
 from diag.ingest.job_log import reader as job_log
 from diag.ingest.joining import join_sources
+from diag.ingest.memory_snapshot import magic as memory_snapshot
+from diag.ingest.memory_snapshot import read as memory_snapshot_read
 from diag.ingest.nccl_tests import read as nccl_tests
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import find_nsys
@@ -309,6 +311,7 @@ _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "stack-dump": stack_dump.read,
     "job-log": job_log.read,
     "nccl-ras": ras_json.read,
+    memory_snapshot.KIND: memory_snapshot_read.read,
     nccl_tests.KIND: nccl_tests.read,
     topology.KIND: topology.read,
     serving_log.KIND: serving_log.read,

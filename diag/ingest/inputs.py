@@ -139,6 +139,7 @@ _NAMES = {
     "stack-dump": "stack dump",
     "heartbeat": "heartbeat",
     "flight-recorder": "flight-recorder dump",
+    "memory-snapshot": "memory snapshot",
     "job-log": "job log",
     "nccl-ras": "status of NCCL's RAS",
     "nccl-tests": "nccl-tests result",

@@ -29,7 +29,10 @@ def render_text(answers: Sequence[Answer], *, width: int) -> str:
 
 def _answer(answer: Answer, width: int) -> Iterator[str]:
     yield from wrap(one_line(answer.title), width)
-    yield from _figures(answer.figures, width)
+    if answer.verdict is not None:
+        yield from wrap(one_line(answer.verdict), width, INDENT, INDENT)
+    if answer.figures:
+        yield from _figures(answer.figures, width)
     if answer.table:
         table = _table(answer.table)
         yield ""
@@ -38,6 +41,8 @@ def _answer(answer: Answer, width: int) -> Iterator[str]:
             yield from wrap(
                 f"A wider terminal, or --format json, also shows: {', '.join(left)}.", width, INDENT, INDENT
             )
+    for untold in answer.cannot_tell:
+        yield from wrap(one_line(f"Cannot tell {untold}"), width, INDENT * 2, INDENT)
     for assumption in answer.assumptions:
         yield from wrap(one_line(f"Assumed: {assumption}"), width, INDENT * 2, INDENT)
 

@@ -28,6 +28,7 @@ SCHEMA_VERSION = 8
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
     "process_group", "recorder_entry", "thread_stack", "heartbeat", "log_event", "serving_run",
+    "memory_history",
 )  # fmt: skip
 """Capabilities of sources that are no trace."""
 

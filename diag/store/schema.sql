@@ -521,14 +521,15 @@ CREATE TABLE allocation (                  -- memory events: what was allocated 
     context          INTEGER,
     stream           INTEGER,
     time_ns          INTEGER NOT NULL,
-    operation        TEXT NOT NULL,        -- 'alloc' | 'free'
+    operation        TEXT NOT NULL,        -- 'alloc' | 'free'; of a pool 'reserve' | 'release'; 'state': no event, but how it was
     memory           TEXT,                 -- 'device' | 'pinned' | 'managed' | ...
     address          INTEGER,
     bytes            INTEGER NOT NULL,
     allocated_bytes  INTEGER,              -- running total as the tool says it
     reserved_bytes   INTEGER,
     correlation      INTEGER,
-    name_id          INTEGER
+    name_id          INTEGER,
+    phase            TEXT                  -- what the program was at, by its stack: 'forward' | 'load' | ... of model/memory_phase.py; NULL: nothing tells
 ) STRICT;
 
 CREATE TABLE memory_pool (                 -- a pool of the stream-ordered allocator was made, trimmed or destroyed
