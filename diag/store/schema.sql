@@ -372,7 +372,7 @@ CREATE TABLE heartbeat (                   -- the last sign of life of a rank
     ended       TEXT                       -- 'finished', or the exception that ended it; NULL: it had not ended
 ) STRICT;
 
-CREATE TABLE log_event (                   -- a line that means something in a log of NCCL, PyTorch's watchdog, Slurm or a launcher
+CREATE TABLE log_event (                   -- a line that means something in a log of NCCL, PyTorch's watchdog, Slurm, a launcher or a server
     id            INTEGER PRIMARY KEY,
     source_id     INTEGER NOT NULL REFERENCES source (id),
     line          INTEGER NOT NULL,        -- from 1
