@@ -89,6 +89,7 @@ def _evidence(run: ServingRun, objective: Objective, served: Rates, goodput_per_
     sql = request_rows(run, "outcome", "ttft_ns", "e2e_ns", "output_tokens")
     within = _in_words(objective)
     attainment = goodput_per_s / served.requests_per_s
+    yield Evidence("missed", 1 - attainment, "share", "1 - attainment", sql)
     yield Evidence("attainment", attainment, "share", "goodput / completed requests per second", sql)
     yield Evidence("goodput", goodput_per_s, "requests/s", f"completed within {within} / duration", sql)
     yield Evidence("completed", served.requests_per_s, "requests/s", "completed / duration", sql)

@@ -114,10 +114,15 @@ def _finding(subject: Subject, points: Sequence[_Point], best: _Point, *, in_fli
         level="info",
         confidence="high" if len(points) > FEWEST_LEVELS + 1 else "medium",
         counterfactual=f"Nothing would be faster; {at(best)} is the load up to which latency is cheap.",
-        evidence=[each for point in points for each in _evidence(point, at(point))],
+        evidence=[_knee(best, in_flight), *(each for point in points for each in _evidence(point, at(point)))],
         refute="A sweep with longer runs, or with rates in between, bends elsewhere.",
         next=[f"Sweep between {at(best)} and {at(after)}, each for ten times as long as a request takes."],
     )
+
+
+def _knee(best: _Point, in_flight: bool) -> Evidence:
+    unit = "requests" if in_flight else "requests/s"
+    return Evidence("knee", best.level, unit, "load with the largest power", run_rows(best.run))
 
 
 def _times(point: _Point, lightest: _Point) -> str:

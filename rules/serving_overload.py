@@ -29,8 +29,8 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
               tenth by send order is `times` that of the first, and Spearman's rank correlation with that order is
               `deviates` standard deviations from none; with stated figures alone, when the drain exceeds a typical E2E
               and two standard deviations of the time that n Poisson arrivals take. Within these it cannot tell, unless
-              a run that is alike was served at more than this rate. A closed loop, and requests that come all at once,
-              cannot outrun a server.
+              a run that is alike was served at more than this rate. A closed loop, a client that holds requests back,
+              and requests that come all at once show no queue that grows.
     Matters   Beyond capacity no latency is a property of the server: it grows with the length of the test, and the mean
               of a longer run would be worse. Throughput is the only figure of such a run that means something.
     Do        Compare latencies at rates below what was served here. To serve more: more replicas, larger batches if the
@@ -79,8 +79,12 @@ def _judged(run: ServingRun, runs: Sequence[ServingRun], limits: Limits) -> Answ
     it = _Judged(run, load, limits)
     if not it.is_short:
         return Clear(subject)
+    if it.is_growing:
+        return _finding(it)
+    if run.load.concurrency is not None:
+        return CannotTell(subject, HELD_BACK.format(n=run.load.concurrency))
     if it.waits is not None:
-        return _finding(it) if it.is_growing else Clear(subject)
+        return Clear(subject)
     if run.measured:
         return CannotTell(subject, TOO_FEW.format(n=len(run.completed)))
     e2e = typical(run, "e2e")
@@ -106,6 +110,9 @@ def _why_not(run: ServingRun) -> str | None:
 
 
 NO_RATE = "how fast requests came is not known: no rate of an open loop, or not when they were sent and had ended"
+HELD_BACK = (
+    "the client kept at most {n:,} requests in flight and held others back, which no wait shows: send without a limit"
+)
 TOO_FEW = f"too few completed requests to see their waits grow ({{n}}; {FEWEST} are needed)"
 _AMBIGUOUS = (
     "{served} of {offered} were served; the last answer came {drain} after the last request, and one takes {e2e}: the "
