@@ -98,6 +98,42 @@ def _level(share: float, limits: Limits) -> Severity:
     return "critical" if share >= limits["critical"] else "warning"
 
 
+@load_rule("serving.empty_answers")
+def empty_answers(run: ServingRun, limits: Limits) -> Answer:
+    """Requests that count as completed and brought no token.
+
+    Asks      Which share of the requests that completed have an answer without a single token?
+    Decides   share = completed with 0 output tokens / completed. Fires at `share`.
+    Matters   They count in requests per second, and clients that write a TTFT of 0 for them make its mean and its
+              median better than they were. Behind them may be an error that the client did not see in the stream, or
+              prompts that the server refused politely.
+    Do        Send some of them again and look at the raw stream; compare servers by output tokens per second.
+    Refute    The prompts ask for it: the first token that the model gives is its end of sequence.
+    """
+    known = [each for each in run.completed if each.output_tokens is not None]
+    if not known:
+        return CannotTell(run_subject(run), "how many tokens each answer has is not known")
+    empty = sum(each.output_tokens == 0 for each in known)
+    if not empty or empty < limits["share"] * len(known):
+        return Clear(run_subject(run))
+    sql = request_rows(run, "prompt_tokens", "output_tokens", "ttft_ns", "finish_reason", where="outcome = 'completed'")
+    share = empty / len(known)
+    return Finding(
+        title=f"{units.share(share)} of the answers are empty",
+        claim=f"{empty:,} of {units.count(len(known), 'request')} that completed brought no token. They count in "
+        "requests per second; latencies here are of the others.",
+        subject=run_subject(run),
+        level="warning",
+        counterfactual="Nothing would be faster; requests per second would count work that was done.",
+        evidence=[
+            Evidence("empty", share, "share", "completed with 0 output tokens / completed", sql),
+            Evidence("empty answers", empty, "count", "completed with 0 output tokens", sql),
+        ],
+        refute="The first token that the model gives to these prompts is its end of sequence.",
+        next=["Send some of them again, one by one, and look at the raw stream."],
+    )
+
+
 @load_rule("serving.rejections")
 def rejections(run: ServingRun, limits: Limits) -> Answer:
     """Requests are refused before any work is done for them.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import wraps
+from itertools import groupby
 
 from diag.model import units
 from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency
 from diag.rules.engine import run_subject, serving_rule
-from diag.rules.finding import Answer, CannotTell, Evidence
+from diag.rules.finding import Answer, CannotTell, Evidence, Subject
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 
@@ -26,16 +28,28 @@ def load_rule(rule_id: str, *, needs_requests: bool = True) -> Callable[[LoadDec
     def register(decide: LoadDecision) -> LoadDecision:
         @wraps(decide)
         def decide_all(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
-            for run in runs:
+            def answer(run: ServingRun) -> Answer:
                 if needs_requests and not run.measured:
-                    yield CannotTell(run_subject(run), NO_REQUESTS)
-                else:
-                    yield decide(run, limits)
+                    return CannotTell(run_subject(run), NO_REQUESTS)
+                return decide(run, limits)
+
+            return for_each(runs, answer)
 
         serving_rule(rule_id)(decide_all)
         return decide
 
     return register
+
+
+def for_each(runs: Sequence[ServingRun], answer: Callable[[ServingRun], Answer | None]) -> Iterator[Answer]:
+    """The answers that there are; where one reason keeps all loads of a source from being judged, it is said once."""
+    for source, of in groupby(runs, key=lambda run: run.source_id):
+        answers = [each for each in map(answer, of) if each is not None]
+        reasons = {each.because if isinstance(each, CannotTell) else None for each in answers}
+        if len(answers) > 1 and len(reasons) == 1 and None not in reasons:
+            yield replace(answers[0], subject=Subject(source))
+        else:
+            yield from answers
 
 
 # ---- figures -------------------------------------------------------------------------------------------------------

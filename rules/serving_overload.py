@@ -10,7 +10,7 @@ from diag.model import units
 from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency_values
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import per_s, request_rows, run_rows, step_rows, typical
+from diag.rules.serving_loads import for_each, per_s, request_rows, run_rows, step_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.alike import alike
 from diag.serving.climb import FEWEST, Climb, climb
@@ -38,8 +38,7 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
               control), so that what is accepted is served in time.
     Refute    The same rate for twice as long has the same latencies: then the queue had stopped growing.
     """
-    for run in runs:
-        yield _judged(run, runs, limits)
+    return for_each(runs, lambda run: _judged(run, runs, limits))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,12 @@ def test_a_slow_tpot_is_missed_by_all(ask: Ask) -> None:
     assert "0 missed TTFT and 50 missed TPOT" in finding.claim
 
 
+def test_an_empty_answer_meets_nothing(ask: Ask) -> None:
+    of = [request(k, k * SECOND, n=0 if k < 10 else 5) for k in range(50)]
+    finding = only_finding(ask("serving.goodput", ServingLog([LoggedRun(of)])))
+    assert figures(finding)["attainment"] == pytest.approx(0.8)
+
+
 def with_limits(folder: Path, text: str) -> Report:
     limits = folder / "limits.toml"
     limits.write_text(text)

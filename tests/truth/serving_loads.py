@@ -108,6 +108,17 @@ def _failed(each: RequestRecord) -> RequestRecord:
     )
 
 
+def _empty(dose: float, draw: Random, is_sick: bool) -> Made:
+    server, n = _server(draw), 400
+    run = _run(_light(draw, n, server), server)
+    chosen = set(draw.sample(range(n), round(dose * n))) if is_sick else set()
+    silent = [
+        msgspec.structs.replace(each, token_ns=(), output_tokens=0) if number in chosen else each
+        for number, each in enumerate(run.requests)
+    ]
+    return Made([replace(run, requests=silent)], len(chosen) / n)
+
+
 def _refusing(dose: float, draw: Random, is_sick: bool) -> Made:
     """More than can be served, and a short queue; the twin has three times the places."""
     server = replace(_server(draw), max_waiting=draw.randrange(2, 9))
@@ -123,7 +134,7 @@ def _retrying(dose: float, draw: Random, is_sick: bool) -> Made:
     first = [job.intended_ns for job in _light(draw, 400, server, 0.3)]
     attempts: list[tuple[int, str | None]] = []
     for number, at in enumerate(first):
-        fails = 2 * dose * number / len(first) if is_sick else 0.0
+        fails = min(2 * dose, 0.75) * number / len(first) if is_sick else 0.0
         attempts.append((at, None))
         while draw.random() < fails:
             at += draw.randrange(20, 200) * MS
@@ -235,6 +246,7 @@ FAULTS: Mapping[str, LoadFault] = {
         "serving.knee", "knee", _past_the_knee, ("serving.overload", "serving.goodput", "serving.ttft")
     ),
     "failing requests": LoadFault("serving.errors", "errors", _failing),
+    "empty answers": LoadFault("serving.empty_answers", "empty", _empty, ("serving.goodput",)),
     "refused requests": LoadFault("serving.rejections", "rejected", _refusing, ("serving.ttft",)),
     "retry storm": LoadFault("serving.retries", "retries", _retrying, ("serving.errors",)),
     "late load generator": LoadFault("capture.late_sends", "hidden", _late_client),
