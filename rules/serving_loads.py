@@ -12,6 +12,7 @@ from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Evidence, Subject
 from diag.rules.thresholds import Limits
+from diag.serving.alike import tokens_of
 from diag.serving.run import ServingRun
 
 LoadDecision = Callable[[ServingRun, Limits], Answer]
@@ -63,11 +64,34 @@ def typical(run: ServingRun, which: Latency) -> Evidence | None:
         column = "itl_ns" if which == "itl" else "ttft_ns, e2e_ns, output_tokens"
         formula = f"median of {found.count:,} {of}"
         return Evidence(f"{LATENCY_NAMES[which]} P50", round(found.p50), "ns", formula, request_rows(run, column))
-    for statistic, name in (("p50", "P50"), ("mean", "mean")):
-        if (stated := run.stated(which, statistic)) is not None and stated.unit == "ns":
-            label, formula = f"{LATENCY_NAMES[which]} {name}", f"as the file states it: {stated.stated_as}"
-            return Evidence(label, round(stated.value), "ns", formula, figure_rows(run))
-    return None
+    return _stated(run, which, "p50") or _stated(run, which, "mean") or (_by_tokens(run) if which == "e2e" else None)
+
+
+def mean_e2e(run: ServingRun) -> Evidence | None:
+    """As `typical`, where the mean is wanted: in a queue that grows it is half of the longest wait."""
+    found = latency(run.requests, "e2e")
+    if found is not None:
+        formula = f"mean of {found.count:,} completed requests"
+        return Evidence("E2E mean", round(found.mean), "ns", formula, request_rows(run, "e2e_ns"))
+    return _stated(run, "e2e", "mean") or _by_tokens(run) or _stated(run, "e2e", "p50")
+
+
+def _stated(run: ServingRun, which: Latency, statistic: str) -> Evidence | None:
+    stated = run.stated(which, statistic)
+    if stated is None or stated.unit != "ns":
+        return None
+    label = f"{LATENCY_NAMES[which]} {statistic.replace('p', 'P')}"
+    formula = f"as the file states it: {stated.stated_as}"
+    return Evidence(label, round(stated.value), "ns", formula, figure_rows(run))
+
+
+def _by_tokens(run: ServingRun) -> Evidence | None:
+    """E2E = TTFT + (n - 1) TPOT, which holds of means as well as n and TPOT do not go together."""
+    ttft, tpot, n = run.stated("ttft", "mean"), run.stated("tpot", "mean"), tokens_of(run, "output_tokens")
+    if ttft is None or tpot is None or n is None or {ttft.unit, tpot.unit} != {"ns"}:
+        return None
+    value = round(ttft.value + max(n - 1, 0) * tpot.value)
+    return Evidence("E2E mean", value, "ns", f"mean TTFT + (n - 1) mean TPOT, n = {n:.1f} tokens", figure_rows(run))
 
 
 def per_s(rate: float) -> str:

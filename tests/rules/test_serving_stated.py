@@ -36,6 +36,20 @@ def test_in_between_it_cannot_tell(ask: Ask) -> None:
     assert "7.06 requests/s of 8 requests/s were served" in answer.because
 
 
+def test_e2e_follows_from_ttft_and_tpot(ask: Ask) -> None:
+    """Newer results of vLLM state no E2E: 60 s + 499 x 0.1 s."""
+    states = {name: None for name in ("mean_e2e_latency_ms", "median_e2e_latency_ms")}
+    stated = row(16.0, 3200, 400.0, 0.0, **states, mean_ttft_ms=60_000.0, mean_tpot_ms=100.0)
+    finding = only_finding(ask("serving.overload", BenchRows([stated])))
+    assert figures(finding)["E2E mean"] == 109_900_000_000
+
+
+def test_a_few_long_requests_at_the_end_are_no_queue(ask: Ask) -> None:
+    (answer,) = ask("serving.overload", BenchRows([row(10.0, 300, 80.0, 3_000)]))
+    assert isinstance(answer, CannotTell)
+    assert "a few requests may just be long" in answer.because
+
+
 @pytest.mark.parametrize(("lengths", "is_clear"), [(1024, True), (512, False)])
 def test_unless_the_same_server_was_seen_to_serve_more(ask: Ask, lengths: int, is_clear: bool) -> None:
     more = row(16.0, 3200, 380.0, 150_000, random_input_len=lengths)
