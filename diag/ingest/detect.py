@@ -95,9 +95,13 @@ def detect(path: Path) -> str:
 
 
 def is_other_json(path: Path) -> bool:
-    """Whether a file holds a JSON object that is no trace, as a report of diag does. Raises InputError as `detect`."""
+    """Whether a file holds a JSON object that is no trace or serving result, as a report of diag does.
+
+    Raises InputError as `detect`.
+    """
     head = read_head(path)
-    return head.lstrip()[:1] == b"{" and not kineto.looks_like_kineto(head)
+    is_input = kineto.looks_like_kineto(head) or kind_of_serving(head) is not None
+    return head.lstrip()[:1] == b"{" and not is_input
 
 
 def is_begun_data(path: Path) -> bool:
@@ -113,7 +117,8 @@ READABLE = (
     "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
     "status that ncclras prints (as text or JSON), what nccl-tests prints or writes as JSON, nvidia-smi topo -m, "
     "benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), results of serving "
-    "benchmarks (of vLLM, SGLang, GenAI-Perf, AIPerf and guidellm), metrics pages and logs of vLLM and SGLang, and diag cases"
+    "benchmarks (of vLLM, SGLang, GenAI-Perf, AIPerf and guidellm), metrics pages and logs of vLLM and SGLang, "
+    "and diag cases"
 )
 
 

@@ -6,14 +6,14 @@ Both tools call TPOT "inter token latency": (request latency - TTFT) / (output t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from diag.errors import InputError
-from diag.ingest.input_file import LONGEST_NS, InputFile
+from diag.ingest.input_file import LONGEST_NS, InputFile, instant
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left, Object, at, scalar
 from diag.ingest.serving.store import FoundRun, add_run, captured
@@ -213,7 +213,7 @@ def _records(file: InputFile, left: Left) -> Iterator[_Record]:
             else:
                 left.add("Lines that are no record of AIPerf, left out")
             continue
-        if doc.time_ns(record.metadata.request_start_ns, 1) is None:
+        if instant(record.metadata.request_start_ns) is None:
             left.add("Records whose times or counts cannot be, left out")
         else:
             yield record
@@ -270,8 +270,6 @@ def _count(metrics: Object, name: str) -> int | None:
 def _chunks(metrics: Object) -> Nanoseconds:
     """Times between responses, of which each may hold several tokens."""
     block = doc.fields(metrics.get("inter_chunk_latency"))
-    values: Sequence[float] = doc.decoded(block.get("value"), list[float]) or ()
-    gaps = np.array(values, np.float64) * 1e6
-    if scalar(block.get("unit")) != "ms" or not (np.isfinite(gaps).all() and (gaps >= 0).all()):
-        return np.empty(0, np.int64)
-    return np.rint(gaps).astype(np.int64) if gaps.sum() <= LONGEST_NS else np.empty(0, np.int64)
+    values = doc.decoded(block.get("value"), list[float])
+    gaps = doc.gaps_ns(values, 1e6) if values and scalar(block.get("unit")) == "ms" else None
+    return np.empty(0, np.int64) if gaps is None else gaps

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from diag.errors import InputError
-from diag.ingest.input_file import LONGEST_NS, InputFile
+from diag.ingest.input_file import InputFile
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left, Object, scalar
 from diag.ingest.serving.engine_args import conditions_of
 from diag.ingest.serving.store import FoundRun, add_run, captured
 from diag.model.serving_log import EngineConditions, LoadConditions, Outcome
-from diag.model.serving_metrics import Nanoseconds, ServedRequest
+from diag.model.serving_metrics import ServedRequest
 from diag.serving.run import StatedFigure
 from diag.store.case import Case
 
@@ -180,7 +179,7 @@ def _request(lists: _Lists, number: int, first: float) -> ServedRequest | None:
     error = lists.errors[number] if lists.errors else None
     prompt, output = _at(lists.input_lens, number), _at(lists.output_lens, number)
     ttft_ns = doc.duration_ns(_at(lists.ttfts, number)) or None
-    gaps = _gaps(lists.itls[number] if lists.itls else None)
+    gaps = doc.gaps_ns(_at(lists.itls, number) or ())
     start = _at(lists.start_times, number)
     sent_ns = None if start is None else doc.duration_ns(start - first)
     counts = [each for each in (prompt, output) if each is not None]
@@ -204,14 +203,6 @@ def _request(lists: _Lists, number: int, first: float) -> ServedRequest | None:
 
 def _at(values: Sequence[Any], number: int) -> Any:
     return values[number] if values else None
-
-
-def _gaps(seconds: Sequence[float] | None) -> Nanoseconds | None:
-    """None where they cannot be: negative, or days long."""
-    gaps = np.array(seconds or (), np.float64) * 1e9
-    if not (np.isfinite(gaps).all() and (gaps >= 0).all() and gaps.sum() <= LONGEST_NS):
-        return None
-    return np.rint(gaps).astype(np.int64)
 
 
 # ---- figures -------------------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, LONGEST_NS
 from diag.model.serving_figures import UNITS
+from diag.model.serving_metrics import Nanoseconds
 from diag.model.units import count
 from diag.serving.run import StatedFigure
 
@@ -178,12 +180,22 @@ def duration_ns(value: object, ns: float = 1e9) -> int | None:
     return None if found is None or not 0 <= found * ns <= LONGEST_NS else round(found * ns)
 
 
-def time_ns(value: object, ns: float = 1e9) -> int | None:
-    """A moment; integers of ns are kept exactly."""
-    if ns == 1 and isinstance(value, int) and not isinstance(value, bool):
-        return value if abs(value) <= LATEST_NS else None
+def time_ns(value: object) -> int | None:
+    """A moment, of a number in seconds. Those since 1970 are no float of ns."""
     found = number(value)
-    return None if found is None or abs(found * ns) > LATEST_NS else round(found * ns)
+    if found is None or abs(found) > LATEST_NS / 1e9:
+        return None
+    seconds, rest = divmod(found, 1)
+    return int(seconds) * 1_000_000_000 + round(rest * 1e9)
+
+
+def gaps_ns(values: Sequence[float], ns: float = 1e9) -> Nanoseconds | None:
+    """(values,) times between outputs, of numbers in units of `ns`; None where they cannot be, as if negative."""
+    gaps = np.array(values, np.float64)
+    if not (np.isfinite(gaps).all() and (gaps >= 0).all() and (gaps <= LONGEST_NS / ns).all()):
+        return None
+    gaps *= ns
+    return np.rint(gaps).astype(np.int64) if gaps.sum() <= LONGEST_NS else None
 
 
 # ---- figures -------------------------------------------------------------------------------------------------------

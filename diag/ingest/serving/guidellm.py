@@ -1,6 +1,7 @@
 """Reader of guidellm's report (0.2 and newer, as JSON): a benchmark for each rate, with statistics and requests.
 
-Its "inter token latency" is diag's TPOT; its "time per output token" is E2E over all tokens, the first included.
+Times are seconds since 1970 as a float, which has a quarter of a microsecond. Its "inter token latency" is diag's TPOT;
+its "time per output token" is E2E over all tokens, the first included.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def read(file: InputFile, case: Case) -> int:
     version = doc.text(scalar(at(report, "metadata", "guidellm_version")))
     source_id = case.add_source(
         kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="guidellm",
-        tool_version=version and version[:40], time_resolution_ns=1,
+        tool_version=version and version[:40], time_resolution_ns=1000,
     )  # fmt: skip
     for run in runs:
         add_run(case, source_id, run)

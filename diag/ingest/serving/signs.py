@@ -17,6 +17,11 @@ _SIGNS: Mapping[str, Callable[[bytes], bool]] = {
 }
 """The surest first."""
 
+_REPORT = b'"diag.report/'
+"""What diag itself says of a run names the same things."""
+
 
 def kind_of_serving(head: bytes) -> str | None:
+    if _REPORT in head[:1024]:
+        return None
     return next((kind for kind, is_one in _SIGNS.items() if is_one(head)), None)
