@@ -38,7 +38,7 @@ def test_in_between_it_cannot_tell(ask: Ask) -> None:
 
 def test_e2e_follows_from_ttft_and_tpot(ask: Ask) -> None:
     """Newer results of vLLM state no E2E: 60 s + 499 x 0.1 s."""
-    states = {name: None for name in ("mean_e2e_latency_ms", "median_e2e_latency_ms")}
+    states = dict.fromkeys(("mean_e2e_latency_ms", "median_e2e_latency_ms"))
     stated = row(16.0, 3200, 400.0, 0.0, **states, mean_ttft_ms=60_000.0, mean_tpot_ms=100.0)
     finding = only_finding(ask("serving.overload", BenchRows([stated])))
     assert figures(finding)["E2E mean"] == 109_900_000_000
