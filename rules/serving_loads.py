@@ -22,6 +22,8 @@ NO_REQUESTS = (
     "--save-detailed)"
 )
 
+AT_ONCE = "all requests came at once: each waits for those before it, whatever the server does; send them at a rate"
+
 
 def load_rule(rule_id: str, *, needs_requests: bool = True) -> Callable[[LoadDecision], LoadDecision]:
     """Registers a rule that answers for each load by itself; without `needs_requests` it looks at stated figures."""

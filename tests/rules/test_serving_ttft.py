@@ -82,6 +82,12 @@ def test_unsteady_itl_is_another_matter(ask: Ask) -> None:
     assert "ITL is not steady" in answer.because
 
 
+def test_in_a_burst_everyone_waits(ask: Ask) -> None:
+    (answer,) = ask("serving.ttft", waiting(queue_ms=3000, load=LoadConditions(arrival="at_once")))
+    assert isinstance(answer, CannotTell)
+    assert "all requests came at once" in answer.because
+
+
 def test_without_the_engines_times_it_says_that_ttft_is_high(ask: Ask) -> None:
     (answer,) = ask("serving.ttft", waiting(queue_ms=3000, is_engine_seen=False))
     assert isinstance(answer, CannotTell)
