@@ -59,7 +59,7 @@ def _finding(run: ServingRun, objective: Objective, served: Rates, goodput_per_s
     each = " and ".join(f"{n:,} missed {name}" for name, n in missed.items())
     return Finding(
         title=f"Only {units.share(attainment)} of the completed requests are in time",
-        claim=f"{per_s(served.requests_per_s)} were completed, {per_s(goodput_per_s)} of them within "
+        claim=f"{per_s(served.requests_per_s)} were completed, {per_s(goodput_per_s)} within "
         f"{_in_words(objective)}: {each}, of {len(run.completed):,}.",
         subject=run_subject(run),
         level="warning",

@@ -102,7 +102,7 @@ def _finding(it: _Late) -> Finding:
         held = prefix_hit_share(it.run.requests) or 0.0
         missed = f" Prompts share {units.share(it.shared)} of their tokens; the cache held {units.share(held)}."
     return Finding(
-        title=f"TTFT is high for {it.cause.title}",
+        title=f"TTFT is high because of {it.cause.title}",
         claim=f"The first token takes {units.time(float(it.ttft.value))}, {times:.0f} times as long as each further "
         f"one ({units.time(float(it.per_token.value))}). Of all TTFT, {in_words}.{missed}",
         subject=run_subject(it.run),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
 
 import pytest
 
@@ -12,15 +11,9 @@ from tests.builders.server_log import VLLM_START, ServerLog, vllm_stats
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
 
-class Log(ServerLog):
-    def backwards(self) -> Self:
-        """The same: the order of its lines is what a log says."""
-        return self
-
-
-def waiting(of: Callable[[int], int], n: int = 40) -> Log:
+def waiting(of: Callable[[int], int], n: int = 40) -> ServerLog:
     """A line a second of a server that runs eight."""
-    return Log([*VLLM_START, *(vllm_stats(k, waiting=of(k), kv=98.0) for k in range(n))])
+    return ServerLog([*VLLM_START, *(vllm_stats(k, waiting=of(k), kv=98.0) for k in range(n))])
 
 
 CASES = {
@@ -54,7 +47,7 @@ def test_what_is_no_growth(ask: Ask, shape: Callable[[int], int]) -> None:
 
 
 def test_a_few_that_wait_are_no_queue(ask: Ask) -> None:
-    log = Log([*VLLM_START, *(vllm_stats(k, running=200, waiting=k // 4) for k in range(40))])
+    log = ServerLog([*VLLM_START, *(vllm_stats(k, running=200, waiting=k // 4) for k in range(40))])
     (answer,) = ask("serving.queue", log)
     assert isinstance(answer, Clear)
 

@@ -13,21 +13,19 @@ from random import Random
 import msgspec
 
 from diag.model.serving_log import EngineConditions, RequestRecord
+from tests.builders.imported import Recorded
+from tests.builders.server_log import VLLM_START, ServerLog, vllm_stats
 from tests.builders.serving_log import MS, SECOND, LoggedRun, ServingLog, request
 from tests.builders.simulated_serving import Job, Server, arrivals, jobs, logged, serve
 
 
 @dataclass(frozen=True)
 class Made:
-    runs: Sequence[LoggedRun]
+    log: Recorded
     injected: float
     """In the unit of the fault's figure; 0 for a twin."""
     name: str = ""
     """What was drawn, where the figure is called after it."""
-
-    @property
-    def log(self) -> ServingLog:
-        return ServingLog(self.runs)
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def _overload(dose: float, draw: Random, is_sick: bool) -> Made:
     of_capacity = 1 / (1 - dose) if is_sick else draw.uniform(0.4, 0.8)
     of = jobs(draw, n, of_capacity * capacity_per_s, output=output)
     to_do_ns = sum(map(server.service_of, of)) / server.places
-    return Made([_run(of, server)], 1 - of[-1].intended_ns / to_do_ns if is_sick else 0.0)
+    return Made(ServingLog([_run(of, server)]), 1 - of[-1].intended_ns / to_do_ns if is_sick else 0.0)
 
 
 def _past_the_knee(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -85,7 +83,26 @@ def _past_the_knee(dose: float, draw: Random, is_sick: bool) -> Made:
     shares = (0.2, 0.45, knee, 1 + 2 * dose, 2 + dose) if is_sick else (0.1, 0.3, 0.5, 0.7)
     rates = [round(share * capacity_per_s, 2) for share in shares]
     runs = [logged(serve(jobs(Random(draw.random()), n, rate), server), rate) for rate in rates]
-    return Made(runs, rates[2] if is_sick else 0.0)
+    return Made(ServingLog(runs), rates[2] if is_sick else 0.0)
+
+
+def _queue_in_a_log(dose: float, draw: Random, is_sick: bool) -> Made:
+    """A minute of overload as the server's log tells of it, a line a second."""
+    server, seconds = _server(draw), range(60)
+    capacity_per_s = server.capacity_per_s(jobs(Random(1), 400, 1.0))
+    of_capacity = 1 / (1 - dose) if is_sick else draw.uniform(0.4, 0.8)
+    served = serve(jobs(draw, round(61 * of_capacity * capacity_per_s), of_capacity * capacity_per_s), server)
+    states = [_at(served, second * SECOND) for second in seconds]
+    lines = [vllm_stats(k, running=running, waiting=waiting) for k, (running, waiting) in enumerate(states)]
+    at_last = [waiting for _, waiting in states[-10:]]
+    return Made(ServerLog([*VLLM_START, *lines]), sum(at_last) / len(at_last) if is_sick else 0.0)
+
+
+def _at(served: Sequence[RequestRecord], time_ns: int) -> tuple[int, int]:
+    """How many run and wait at that time."""
+    running = sum((each.scheduled_ns or 0) <= time_ns < (each.ended_ns or 0) for each in served)
+    waiting = sum((each.queued_ns or 0) <= time_ns < (each.scheduled_ns or 0) for each in served)
+    return running, waiting
 
 
 # ---- what comes to nothing -----------------------------------------------------------------------------------------
@@ -95,7 +112,7 @@ def _failing(dose: float, draw: Random, is_sick: bool) -> Made:
     server, n = _server(draw), 400
     run = _run(_light(draw, n, server), server)
     chosen = set(draw.sample(range(n), round(dose * n))) if is_sick else set()
-    return Made([replace(run, requests=_with(run.requests, chosen))], len(chosen) / n)
+    return Made(ServingLog([replace(run, requests=_with(run.requests, chosen))]), len(chosen) / n)
 
 
 def _with(requests: Sequence[RequestRecord], failed: set[int]) -> list[RequestRecord]:
@@ -116,7 +133,7 @@ def _empty(dose: float, draw: Random, is_sick: bool) -> Made:
         msgspec.structs.replace(each, token_ns=(), output_tokens=0) if number in chosen else each
         for number, each in enumerate(run.requests)
     ]
-    return Made([replace(run, requests=silent)], len(chosen) / n)
+    return Made(ServingLog([replace(run, requests=silent)]), len(chosen) / n)
 
 
 def _refusing(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -125,7 +142,8 @@ def _refusing(dose: float, draw: Random, is_sick: bool) -> Made:
     per_s = server.capacity_per_s(jobs(Random(1), 400, 1.0)) / (1 - dose)
     of = jobs(draw, 600, per_s)
     run = _run(of, server if is_sick else replace(server, places=3 * server.places))
-    return Made([run], sum(each.outcome == "rejected" for each in run.requests) / len(of) if is_sick else 0.0)
+    rejected = sum(each.outcome == "rejected" for each in run.requests)
+    return Made(ServingLog([run]), rejected / len(of) if is_sick else 0.0)
 
 
 def _retrying(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -143,7 +161,7 @@ def _retrying(dose: float, draw: Random, is_sick: bool) -> Made:
     again = sorted(attempts)
     requests = [msgspec.structs.replace(each, retry_of=of) for each, (_, of) in zip(served, again, strict=True)]
     retries = sum(of is not None for _, of in attempts)
-    return Made([LoggedRun(_with(requests, _before_retries(draw, again)))], retries / len(attempts))
+    return Made(ServingLog([LoggedRun(_with(requests, _before_retries(draw, again)))]), retries / len(attempts))
 
 
 def _before_retries(draw: Random, attempts: Sequence[tuple[int, str | None]]) -> set[int]:
@@ -161,7 +179,7 @@ def _late_client(dose: float, draw: Random, is_sick: bool) -> Made:
     mean_ns = dose / (1 - dose) * sum(ttft_ns) / len(of)
     delays = [round(draw.uniform(0.2, 1.8) * mean_ns) if is_sick else 0 for _ in of]
     late = [replace(job, send_delay_ns=delay) for job, delay in zip(of, delays, strict=True)]
-    return Made([_run(late, server)], sum(delays) / (sum(delays) + sum(ttft_ns)))
+    return Made(ServingLog([_run(late, server)]), sum(delays) / (sum(delays) + sum(ttft_ns)))
 
 
 def _late_answers(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -170,7 +188,8 @@ def _late_answers(dose: float, draw: Random, is_sick: bool) -> Made:
     late = set(draw.sample(range(n), round(dose * n))) if is_sick else set()
     ttft_ns = [round((draw.uniform(2.1, 4) if k in late else draw.uniform(0.1, 0.6)) * SECOND) for k in range(n)]
     at = arrivals(draw, n, 5.0)
-    return Made([LoggedRun([request(k, at[k], ttft_ns=ttft_ns[k], itl_ns=30 * MS) for k in range(n)])], len(late) / n)
+    requests = [request(k, at[k], ttft_ns=ttft_ns[k], itl_ns=30 * MS) for k in range(n)]
+    return Made(ServingLog([LoggedRun(requests)]), len(late) / n)
 
 
 def _late_first_token(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -180,9 +199,8 @@ def _late_first_token(dose: float, draw: Random, is_sick: bool) -> Made:
     times = draw.uniform(45, 120) if is_sick else draw.uniform(3, 20)
     whole = [draw.uniform(0.9, 1.1) * times * itl_ns for _ in range(n)]
     at = arrivals(draw, n, 2.0)
-    return Made(
-        [LoggedRun([_parted(k, at[k], whole[k], part, share, itl_ns) for k in range(n)])], share * is_sick, part
-    )
+    requests = [_parted(k, at[k], whole[k], part, share, itl_ns) for k in range(n)]
+    return Made(ServingLog([LoggedRun(requests)]), share if is_sick else 0.0, part)
 
 
 def _parted(number: int, sent_ns: int, ttft_ns: float, part: str, share: float, itl_ns: int) -> RequestRecord:
@@ -208,7 +226,7 @@ def _behind_long_prompts(dose: float, draw: Random, is_sick: bool) -> Made:
     prefills = [(each.scheduled_ns or 0, each.token_ns[0]) for each in run.requests if (each.prompt_tokens or 0) > 1000]
     sent = [job.intended_ns for job in shorts]
     behind = sum(any(start <= at < end for start, end in prefills) for at in sent)
-    return Made([run], behind / len(sent) if is_sick else 0.0)
+    return Made(ServingLog([run]), behind / len(sent) if is_sick else 0.0)
 
 
 def _slow_hits(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -219,7 +237,7 @@ def _slow_hits(dose: float, draw: Random, is_sick: bool) -> Made:
     server = replace(server, lookup_ns=round(cost * server.prefill_ns))
     of = [replace(job, prompt_tokens=length + draw.randrange(-9, 10)) for job in jobs(draw, 300, draw.uniform(3, 9))]
     hit = [replace(job, cached_tokens=draw.choice((0, round(part * job.prompt_tokens)))) for job in of]
-    return Made([_run(hit, server)], 1 + dose if is_sick else 0.0)
+    return Made(ServingLog([_run(hit, server)]), 1 + dose if is_sick else 0.0)
 
 
 def _slow_cards(dose: float, draw: Random, is_sick: bool) -> Made:
@@ -235,7 +253,7 @@ def _slow_cards(dose: float, draw: Random, is_sick: bool) -> Made:
         logged(serve(jobs(Random(7), 150, rate), of), round(rate, 3), engine=EngineConditions(tensor_parallel=n))
         for of, n, rate in ((server, cards, rates[0]), (more, 2 * cards, rates[1]))
     ]
-    return Made(runs, times if is_sick else 0.0)
+    return Made(ServingLog(runs), times if is_sick else 0.0)
 
 
 FAULTS: Mapping[str, LoadFault] = {
@@ -245,6 +263,7 @@ FAULTS: Mapping[str, LoadFault] = {
     "rates past the knee": LoadFault(
         "serving.knee", "knee", _past_the_knee, ("serving.overload", "serving.goodput", "serving.ttft")
     ),
+    "queue in a server's log": LoadFault("serving.queue", "waiting at last", _queue_in_a_log),
     "failing requests": LoadFault("serving.errors", "errors", _failing),
     "empty answers": LoadFault("serving.empty_answers", "empty", _empty, ("serving.goodput",)),
     "refused requests": LoadFault("serving.rejections", "rejected", _refusing, ("serving.ttft",)),
