@@ -44,6 +44,8 @@ SUBJECTS = (
     "hang", "hang_setup", "hang_binding", "hang_alive", "hang_coverage",
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
+    "serving_late_sends", "serving_overload", "serving_knee", "serving_errors", "serving_goodput", "serving_ttft",
+    "serving_long_prompts", "serving_prefix", "serving_scaling", "serving_queue",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -178,6 +180,16 @@ def job_rule(rule_id: str, *, needs: tuple[str, ...]) -> Callable[[JobDecision],
 
     def register(decide: JobDecision) -> JobDecision:
         _register(JobRule(rule_id, *_documentation(rule_id, decide), needs, decide))
+        return decide
+
+    return register
+
+
+def serving_rule(rule_id: str) -> Callable[[ServingDecision], ServingDecision]:
+    """Registers a rule that answers for the loads of a case together."""
+
+    def register(decide: ServingDecision) -> ServingDecision:
+        _register(ServingRule(rule_id, *_documentation(rule_id, decide), (), decide))
         return decide
 
     return register
