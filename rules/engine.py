@@ -44,6 +44,7 @@ SUBJECTS = (
     "hang", "hang_setup", "hang_binding", "hang_alive", "hang_coverage",
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
+    "serving_itl", "serving_host", "serving_preemption", "serving_kv", "serving_batch", "serving_speculative",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
@@ -178,6 +179,16 @@ def job_rule(rule_id: str, *, needs: tuple[str, ...]) -> Callable[[JobDecision],
 
     def register(decide: JobDecision) -> JobDecision:
         _register(JobRule(rule_id, *_documentation(rule_id, decide), needs, decide))
+        return decide
+
+    return register
+
+
+def serving_rule(rule_id: str) -> Callable[[ServingDecision], ServingDecision]:
+    """Registers a rule that answers for the loads of a case together."""
+
+    def register(decide: ServingDecision) -> ServingDecision:
+        _register(ServingRule(rule_id, *_documentation(rule_id, decide), (), decide))
         return decide
 
     return register

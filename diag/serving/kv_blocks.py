@@ -1,0 +1,66 @@
+"""What the steps of an engine say of the blocks of its KV cache: how many are left, and how much of them is empty."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import numpy as np
+
+from diag.serving.steps import Chosen, Steps
+
+BLOCKS = ("used_blocks", "cached_blocks", "free_blocks")
+
+
+def room_for_one(steps: Steps) -> int:
+    """Blocks that a median prompt needs; 1 where that is not known."""
+    block = steps.run.engine.block_tokens if steps.run.engine else None
+    prompts = [each.prompt_tokens for each in steps.run.measured if each.prompt_tokens]
+    return -(-round(median(prompts)) // block) if block and prompts else 1
+
+
+def kv_is_short(steps: Steps) -> Chosen:
+    """(steps,): whether requests waited at its end and the blocks that were left would not do for one."""
+    waits = steps["n_waiting"] + steps["n_swapped"] > 0
+    return np.asarray(waits & (steps["free_blocks"] + steps["cached_blocks"] < room_for_one(steps)))
+
+
+def has_seats(steps: Steps) -> Chosen:
+    """(steps,): whether more sequences might have run at once."""
+    most = steps.run.engine.max_sequences if steps.run.engine else None
+    return np.ones(len(steps), bool) if most is None else np.asarray(steps["n_running"] < most)
+
+
+def expected_waste(block_tokens: int, sequence_tokens: float) -> float:
+    """Share of a sequence's blocks that is empty, its length being anything.
+
+    >>> round(expected_waste(16, 100), 3), expected_waste(1, 100)
+    (0.07, 0.0)
+    """
+    tail = (block_tokens - 1) / 2
+    return tail / (sequence_tokens + tail) if sequence_tokens + tail else 0.0
+
+
+def empty_share(steps: Steps) -> float | None:
+    """Of the used blocks, weighted by time; None where it is not known."""
+    block = steps.run.engine.block_tokens if steps.run.engine else None
+    if block is None or not steps.tells("used_blocks", "used_tokens"):
+        return None
+    slots = float((steps["used_blocks"] * steps.lasting_ns).sum()) * block
+    return max(0.0, 1 - float((steps["used_tokens"] * steps.lasting_ns).sum()) / slots) if slots > 0 else None
+
+
+def mean_sequence(steps: Steps) -> tuple[float, float, float]:
+    """Tokens of a sequence, blocks in use, sequences that run: means by time, while any block was in use."""
+    weight = np.maximum(steps.lasting_ns, 0) * (steps["used_blocks"] > 0)
+    tokens, blocks, running = (
+        float((steps[name] * weight).sum()) / max(float(weight.sum()), 1.0)
+        for name in ("used_tokens", "used_blocks", "n_running")
+    )
+    return tokens / running if running else tokens, blocks, running
+
+
+def fullest(steps: Steps) -> float | None:
+    if not steps.tells(*BLOCKS):
+        return None
+    total = steps["used_blocks"] + steps["cached_blocks"] + steps["free_blocks"]
+    return float((steps["used_blocks"] / np.maximum(total, 1)).max())
