@@ -43,7 +43,9 @@ class StepPlan:
     swap_out: Sequence[BlockCopy] = ()  # device → host
     swap_in: Sequence[BlockCopy] = ()  # host → device
     copies: Sequence[BlockCopy] = ()  # copy-on-write, within the device
-    padded_rows: int | None = None  # rows of the graph's bucket, for a step of decode alone
+    padded_rows: int | None = (
+        None  # of a step of single tokens alone: rows of the graph's bucket, or of the static batch
+    )
 
     @property
     def n_tokens(self) -> int:
