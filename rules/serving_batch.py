@@ -22,9 +22,11 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
     Asks      While requests wait, does the engine decode as many sequences as it may?
     Decides   Time of the steps that began with requests waiting, in which at most `batch` x max_sequences sequences
-              decoded although the blocks that were left would have done for a median prompt. Fires at `share` of the
-              window. The cause: static batching, which lets nobody in before all have ended; the token budget, where at
-              least half of this time is in steps that used `budget` of max_step_tokens; else admission.
+              decoded although the blocks that were left would have done for a median prompt. Steps that used `budget`
+              of max_step_tokens and took at least `bound` x the median step of decode alone are left out: prompts take
+              the device's time there, and a larger budget would not end them sooner. Fires at `share` of the window.
+              The cause: static batching, which lets nobody in before all have ended; the token budget, where at least
+              half of this time is in steps that used it up; else admission.
     Matters   A decode step of few sequences reads all weights for few tokens: throughput is lost in proportion.
     Do        Batch continuously; raise max_step_tokens, above the longest prompts divided by the steps that they may
               take; look what else holds admission back (limits per user, priorities, a lock).
@@ -34,7 +36,8 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
     if most is None:
         yield CannotTell(subject_of(steps), "the run does not say how many sequences may run at once (max_sequences)")
         return
-    small = _waited_before(steps) & (steps["n_decodes"] <= limits["batch"] * most)
+    few = _waited_before(steps) & (steps["n_decodes"] <= limits["batch"] * most)
+    small = few & ~_bound_by_prompts(steps, limits)
     extent = steps.during(small)
     if extent.measure_ns < limits["share"] * steps.window_ns:
         yield Clear(subject_of(steps))
@@ -46,6 +49,21 @@ def _waited_before(steps: Steps) -> Chosen:
     """(steps,): whether requests waited when it began, and there were blocks for one of them."""
     let = (steps["n_waiting"] > 0) & ~kv_is_short(steps)
     return np.concatenate(([False], let[:-1]))
+
+
+def _used_up(steps: Steps, limits: Limits) -> Chosen:
+    """(steps,): whether it used its budget of tokens."""
+    budget = steps.run.engine.max_step_tokens if steps.run.engine else None
+    spent = steps["prefill_tokens"] + steps["decode_tokens"]
+    return np.zeros(len(steps), bool) if budget is None else np.asarray(spent >= limits["budget"] * budget)
+
+
+def _bound_by_prompts(steps: Steps, limits: Limits) -> Chosen:
+    alone = (steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0)
+    if not alone.any():
+        return np.zeros(len(steps), bool)
+    usual_ns = float(np.median(steps.duration_ns[alone]))
+    return np.asarray(_used_up(steps, limits) & (steps.duration_ns >= limits["bound"] * usual_ns))
 
 
 def _small(steps: Steps, small: Chosen, most: int, limits: Limits) -> Finding:
@@ -96,8 +114,7 @@ def _cause(steps: Steps, small: Chosen, limits: Limits) -> _Cause:
             "high",
         )
     budget = engine.max_step_tokens if engine else None
-    spent = steps["prefill_tokens"] + steps["decode_tokens"]
-    full = small & (spent >= limits["budget"] * budget) if budget else np.zeros(len(steps), bool)
+    full = small & _used_up(steps, limits)
     if budget and 2 * steps.duration_ns[full].sum() >= steps.duration_ns[small].sum():
         return _Cause(
             f"the budget of {budget:,} tokens a step is used up",
@@ -121,10 +138,11 @@ def _budget_used(steps: Steps, chosen: Chosen) -> float | None:
 
 @steps_rule("serving.padding")
 def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
-    """Decode batches are padded to the bucket of a CUDA graph.
+    """Decode batches are padded.
 
     Asks      What share of the rows of decode steps computes for nobody?
-    Decides   A graph is captured for some batch sizes, and a batch is padded to the next. share = Σ (padded_rows -
+    Decides   A CUDA graph is captured for some batch sizes, and a batch is padded to the next; a static batch keeps the
+              rows of those that have ended. share = Σ (padded_rows -
               n_decodes) / Σ padded_rows over steps that were padded, weighted by the model's time. Fires at `share`.
     Matters   Padded rows are computed, sampled and sent around like others. While decode is bound by reading weights
               they cost little, with large batches much: rows are an upper bound of time.
@@ -142,13 +160,14 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     if lost_ns < limits["share"] * whole_ns:
         yield Clear(subject_of(steps))
         return
+    is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
     worst = int(np.argmax(weight * empty))
     share = lost_ns / steps.window_ns
     rows = step_rows(steps, "n_decodes", "padded_rows", "model_ns", where="padded_rows IS NOT NULL")
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
         claim=f"In {units.count(int(padded.sum()), 'step')} on average {float(asked.mean()):.1f} sequences decoded in "
-        f"graphs of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
+        f"batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
         f"{int(rows_of[worst]):,}.",
         subject=subject_of(steps),
         share=share,
@@ -161,13 +180,16 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
             Evidence("share of rows", lost_ns / whole_ns, "share", "padding / Σ model_ns of padded steps", rows),
             Evidence("rows", int(rows_of.sum()), "count", "Σ padded_rows", rows),
             Evidence("rows of sequences", int(asked.sum()), "count", "Σ n_decodes", rows),
-            Evidence("sizes of graphs", ", ".join(f"{each:,}" for each in np.unique(rows_of)), "text", "seen", rows),
+            Evidence("sizes of batches", ", ".join(f"{each:,}" for each in np.unique(rows_of)), "text", "seen", rows),
         ],
         refute="With a bucket for exactly this size the step is as fast.",
-        next=["Capture a graph for the sizes that occur most (they are behind these figures), and compare step times."],
+        next=[_LESS_STATIC if is_static else _LESS_PADDING],
         extent=steps.during(padded),
     )
 
+
+_LESS_PADDING = "Capture a graph for the sizes that occur most (they are behind these figures), and compare step times."
+_LESS_STATIC = "Run the same load with continuous batching: rows of sequences that have ended go to others."
 
 NOT_PADDED = "no step was padded to the bucket of a graph, or the engine does not say so"
 FEW_PADDED = f"fewer than {FEWEST_STEPS} steps were padded to the bucket of a graph"

@@ -44,7 +44,8 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
     Decides   A spike is a time between two outputs above `factor` x the median of the run. Fires where at least `often`
               of these times are spikes, so that P99 is one. Each is laid on the steps from that which made one output
               to that which made the next: what the model took beyond a usual decode step is prefill where prompts were
-              computed, else decode's own (collectives, clocks, other work on the device); what scheduling, sampling,
+              computed, up to twice what so many tokens usually take, else decode's own (collectives, clocks, other work
+              on the device); what scheduling, sampling,
               output and the time between steps took beyond the usual is host; whole steps without the request are
               steps of others; the rest was not in the engine. The cause is what holds most of the excess. Share is the
               time in which at least one stream was waited for longer than the median.

@@ -33,10 +33,10 @@ def kv_exhausted(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]
 
     Asks      For what share of the time do requests wait because no blocks are left for them?
     Decides   From steps: time after those that left requests waiting or swapped out while fewer blocks were free or
-              cached without a reference than a median prompt needs (one block where that is not known), and fewer
-              sequences ran than may. From a server's log: lines that say that at least `full` of the cache is in use
-              while requests wait. Fires at `share`. Where the used blocks are empty for `fragmented` of them, it says
-              so: then the cache is full of nothing.
+              cached without a reference than a median prompt needs (one block where that is not known; with its output
+              where sequences were preempted), and fewer sequences ran than may. From a server's log: lines that say
+              that at least `full` of the cache is in use while requests wait. Fires at `share`. Where the used blocks
+              are empty for `fragmented` of them, it says so: then the cache is full of nothing.
     Matters   The cache, and not the device, bounds the batch; TTFT becomes time in the queue.
     Do        Give the cache more memory (a smaller model type, more cards, less reserve), an FP8 KV cache, a smaller
               maximum context, prefix caching where prompts share their begin; else admit less.
@@ -67,7 +67,7 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
         title=f"The KV cache is full{' of half-empty blocks' if fragmented else ''} for {units.share(share)} of the "
         "time, and requests wait",
         claim=f"In {int(full.sum()):,} of {units.count(len(steps), 'step')} fewer than "
-        f"{units.count(room_for_one(steps), 'block')} were left, which a median prompt takes, while on average "
+        f"{units.count(room_for_one(steps), 'block')} were left, which a median request takes, while on average "
         f"{running:.1f} sequences ran and {waiting:.1f} waited."
         + (f" {units.share(empty or 0)} of the used blocks hold no token." if fragmented else ""),
         subject=subject_of(steps),
@@ -77,7 +77,7 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
         evidence=[
             Evidence("full while requests wait", extent.measure_ns, "ns", "time after such steps", rows),
             Evidence("share of the time", share, "share", "full / window", rows),
-            Evidence("blocks that a prompt takes", room_for_one(steps), "blocks", "⌈median prompt / block_tokens⌉"),
+            Evidence("blocks that a request takes", room_for_one(steps), "blocks", "⌈median tokens / block_tokens⌉"),
             Evidence("running", running, "ratio", "mean of n_running in these steps", rows),
             Evidence("waiting", waiting, "ratio", "mean of n_waiting in these steps", rows),
             *([] if empty is None else [Evidence("empty part of used blocks", empty, "share", _EMPTY, rows)]),

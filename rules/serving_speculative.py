@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from diag.model import units
-from diag.rules.engine import run_subject, serving_rule
-from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, severity_of
+from diag.rules.engine import serving_rule
+from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, Subject, severity_of
 from diag.rules.serving_steps import FEWEST_STEPS, NO_STEPS, step_rows, subject_of
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -38,24 +39,29 @@ def drafts_that_do_not_pay(runs: Sequence[ServingRun], limits: Limits) -> Iterat
     Do        Draft fewer tokens, stop drafting above a batch size, or take a draft model of the same family and data.
     Refute    The same load without drafts is slower: then steps at like batches were not alike otherwise.
     """
-    plain = [steps for run in runs if len(steps := Steps.of(run))]
-    for run in runs:
-        steps = Steps.of(run)
-        drafted = _decode_alone(steps) & (steps["drafted_tokens"] > 0)
-        if int(drafted.sum()) < FEWEST_STEPS:
-            yield CannotTell(run_subject(run), NO_DRAFTS if len(steps) else NO_STEPS, beyond_format=not len(steps))
-            continue
-        paid = _paid(steps, drafted, [each for each in plain if _is_alike(each.run, run)])
-        if paid is None:
-            yield CannotTell(subject_of(steps), NO_PLAIN)
-        elif paid.gain >= limits["gain"]:
-            yield Clear(subject_of(steps))
-        else:
-            yield _finding(steps, drafted, paid)
+    for source, of in groupby((Steps.of(run) for run in runs), lambda steps: steps.run.source_id):
+        with_steps = [steps for steps in of if len(steps)]
+        drafting = [steps for steps in with_steps if int(_drafted(steps).sum()) >= FEWEST_STEPS]
+        if not drafting:
+            yield CannotTell(Subject(source), NO_DRAFTS if with_steps else NO_STEPS, beyond_format=not with_steps)
+        for steps in drafting:
+            yield _judged(steps, runs, limits)
+
+
+def _judged(steps: Steps, runs: Sequence[ServingRun], limits: Limits) -> Answer:
+    others = [Steps.of(each) for each in runs if _is_alike(each, steps.run)]
+    paid = _paid(steps, _drafted(steps), others)
+    if paid is None:
+        return CannotTell(subject_of(steps), NO_PLAIN)
+    return Clear(subject_of(steps)) if paid.gain >= limits["gain"] else _finding(steps, paid)
 
 
 def _is_alike(one: ServingRun, other: ServingRun) -> bool:
     return (one.model, one.backend) == (other.model, other.backend)
+
+
+def _drafted(steps: Steps) -> Chosen:
+    return np.asarray(_decode_alone(steps) & (steps["drafted_tokens"] > 0))
 
 
 def _decode_alone(steps: Steps) -> Chosen:
@@ -100,7 +106,8 @@ def _paid(steps: Steps, drafted: Chosen, others: Sequence[Steps]) -> _Paid | Non
     return _Paid(1 + accepted / decoded, cost, all_drafts / decoded) if cost > 0 else None
 
 
-def _finding(steps: Steps, drafted: Chosen, paid: _Paid) -> Finding:
+def _finding(steps: Steps, paid: _Paid) -> Finding:
+    drafted = _drafted(steps)
     accepted, drafts = (int(steps[name][drafted].sum()) for name in ("accepted_tokens", "drafted_tokens"))
     took_ns = int(steps.duration_ns[drafted].sum())
     lost_ns = max(0, round(took_ns * (1 - paid.gain)))

@@ -12,10 +12,15 @@ BLOCKS = ("used_blocks", "cached_blocks", "free_blocks")
 
 
 def room_for_one(steps: Steps) -> int:
-    """Blocks that a median prompt needs; 1 where that is not known."""
+    """Blocks that a median prompt needs, with its output where sequences come back after preemption; 1 if not known."""
     block = steps.run.engine.block_tokens if steps.run.engine else None
-    prompts = [each.prompt_tokens for each in steps.run.measured if each.prompt_tokens]
-    return -(-round(median(prompts)) // block) if block and prompts else 1
+    comes_back = bool(steps["n_preempted"].any())
+    needs = [
+        each.prompt_tokens + (each.output_tokens or 0 if comes_back else 0)
+        for each in steps.run.measured
+        if each.prompt_tokens
+    ]
+    return -(-round(median(needs)) // block) if block and needs else 1
 
 
 def kv_is_short(steps: Steps) -> Chosen:

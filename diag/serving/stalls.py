@@ -62,10 +62,10 @@ def stalls_of(run: ServingRun, factor: float) -> Stalls:
 class LaidOnSteps:
     """What each stall is made of, by the steps from that which made one output to that which made the next.
 
-    prefill   the model ran longer than in a usual step of decode alone, in steps that computed prompts too; and all of
-              a step in which nothing decoded
+    prefill   the model ran longer than in a usual step of decode alone, in steps that computed prompts too, up to twice
+              what so many tokens usually take; and all of a step in which nothing decoded
     host      scheduling, sampling, output, what of a step is nobody's, and the time before it, beyond the usual
-    decode    the model ran longer than usual although no prompt was computed
+    decode    the model ran longer than usual, and prompts do not explain it
     left_out  whole usual steps in which others decoded, and no output of this request came
     outside   what is left: time of which the engine knows nothing
     """
@@ -88,10 +88,11 @@ def laid_on_steps(stalls: Stalls, steps: Steps) -> LaidOnSteps:
     usual_model, usual_host = float(np.median(model_ns[usual])), float(np.median(host_ns[usual]))
     more_model, more_host = np.maximum(model_ns - usual_model, 0.0), np.maximum(host_ns - usual_host, 0.0)
     only_prefill = prefills & ~decodes
+    for_prompts = np.minimum(more_model, _most_for_prompts(more_model, steps["prefill_tokens"]))
     each_step: Mapping[Cause, NDArray[np.float64]] = {
-        "prefill": np.where(only_prefill, model_ns + host_ns, np.where(prefills, more_model, 0.0)),
+        "prefill": np.where(only_prefill, model_ns + host_ns, for_prompts),
         "host": np.where(only_prefill, 0.0, more_host),
-        "decode": np.where(prefills, 0.0, more_model),
+        "decode": np.where(only_prefill, 0.0, more_model - for_prompts),
     }
     parts: dict[Cause, NDArray[np.float64]] = {
         cause: _sums_between(values, first, last) for cause, values in each_step.items()
@@ -100,6 +101,13 @@ def laid_on_steps(stalls: Stalls, steps: Steps) -> LaidOnSteps:
     parts["left_out"] = missed * (usual_model + usual_host)
     parts["outside"] = np.maximum(stalls.excess_ns - sum(parts.values()), 0.0)
     return LaidOnSteps(parts, _spanned(len(steps), first, last))
+
+
+def _most_for_prompts(more_model_ns: NDArray[np.float64], tokens: Nanoseconds) -> NDArray[np.float64]:
+    """(steps,): twice what so many tokens of prompts take at the median; attention makes later ones dearer."""
+    some = tokens > 0
+    each_ns = float(np.median(more_model_ns[some] / tokens[some])) if some.any() else 0.0
+    return 2 * each_ns * tokens
 
 
 def _step_that_made(steps: Steps, times_ns: Nanoseconds) -> NDArray[np.intp]:

@@ -66,6 +66,18 @@ def test_the_cause_is_what_holds_most(ask: Ask, fields: Mapping[str, Any], cause
     assert figures(finding)[cause] == pytest.approx(figures(finding)["excess"], rel=0.2)
 
 
+def test_a_small_prompt_does_not_explain_a_long_step(ask: Ask) -> None:
+    """Prompts of 100 tokens take 4 ms; one step in twenty takes 60 ms more than that."""
+    chunk = {"prefill_tokens": 100, "n_prefills": 1, "longest_prefill_tokens": 100}
+
+    def fields_of(number: int) -> Mapping[str, Any]:
+        hitch_ns = 60 * MS if number % 20 == 18 else 0
+        return {**chunk, "model_ns": 12 * MS + hitch_ns} if number % 3 == 0 else {}
+
+    finding = only_finding(ask("serving.itl_spikes", log(steps(200, fields_of))))
+    assert finding.title.endswith("decode steps that took longer by themselves")
+
+
 def test_a_request_that_others_went_on_without(ask: Ask) -> None:
     """It has a token of every tenth step only."""
     of = steps(200)

@@ -47,7 +47,7 @@ def test_the_share_is_time_that_such_steps_left_behind(ask: Ask) -> None:
     finding = only_finding(ask("serving.kv_full", cache(**FULL)))
     assert finding.share == pytest.approx(0.5)
     told = figures(finding)
-    assert (told["blocks that a prompt takes"], told["running"], told["waiting"]) == (7, 8, 5)
+    assert (told["blocks that a request takes"], told["running"], told["waiting"]) == (7, 8, 5)
     assert "half-empty" not in finding.title
 
 

@@ -59,9 +59,14 @@ def test_drafts_that_could_never_pay(ask: Ask) -> None:
 def test_a_run_without_drafts_stands_for_the_steps_without(ask: Ask) -> None:
     alone, plain = drafting(2, plain_every=0), steps(100)
     both = ServingLog([*alone.runs, LoggedRun(streams(plain), plain, engine=ENGINE, label="plain")])
-    finding, other = ask("serving.speculative", both)
-    assert figures(only_finding([finding]))["cost"] == pytest.approx(1.5)
-    assert isinstance(other, CannotTell)  # it has no drafts
+    (answer,) = ask("serving.speculative", both)
+    assert figures(only_finding([answer]))["cost"] == pytest.approx(1.5)
+
+
+def test_a_run_that_does_not_speculate(ask: Ask) -> None:
+    (answer,) = ask("serving.speculative", log(steps(100)))
+    assert isinstance(answer, CannotTell)
+    assert "does not speculate" in answer.because
 
 
 def test_steps_of_other_batches_are_not_compared(ask: Ask) -> None:
