@@ -45,6 +45,7 @@ SUBJECTS = (
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
     "serving_itl", "serving_host", "serving_preemption", "serving_kv", "serving_batch", "serving_speculative",
+    "serving_memory",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -107,7 +107,7 @@ def _most_for_prompts(more_model_ns: NDArray[np.float64], tokens: Nanoseconds) -
     """(steps,): twice what so many tokens of prompts take at the median; attention makes later ones dearer."""
     some = tokens > 0
     each_ns = float(np.median(more_model_ns[some] / tokens[some])) if some.any() else 0.0
-    return 2 * each_ns * tokens
+    return 2 * each_ns * tokens.astype(np.float64)
 
 
 def _step_that_made(steps: Steps, times_ns: Nanoseconds) -> NDArray[np.intp]:
