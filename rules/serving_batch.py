@@ -12,7 +12,7 @@ from diag.model import units
 from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, severity_of
 from diag.rules.serving_steps import FEWEST_STEPS, step_rows, steps_rule, subject_of
 from diag.rules.thresholds import Limits
-from diag.serving.kv_blocks import kv_is_short, room_for_one
+from diag.serving.kv_blocks import Room, waits_without
 from diag.serving.steps import Chosen, Steps
 
 
@@ -22,8 +22,8 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
     Asks      While requests wait, does the engine decode as many sequences as it may?
     Decides   Time of the steps that began with requests waiting, in which at most `batch` x max_sequences sequences
-              decoded although the blocks that were left would have done for a median prompt. Steps that used `budget`
-              of max_step_tokens and took at least `bound` x the median step of decode alone are left out: prompts take
+              decoded although the blocks that were left would have done for the longest prompt. Left out are steps that
+              used `budget` of max_step_tokens and took at least `bound` x the median step of decode alone: prompts take
               the device's time there, and a larger budget would not end them sooner. Fires at `share` of the window.
               The cause: static batching, which lets nobody in before all have ended; the token budget, where at least
               half of this time is in steps that used it up; else admission.
@@ -46,8 +46,8 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
 
 def _waited_before(steps: Steps) -> Chosen:
-    """(steps,): whether requests waited when it began, and there were blocks for one of them."""
-    let = (steps["n_waiting"] > 0) & ~kv_is_short(steps)
+    """(steps,): whether requests waited when it began, and there were blocks for any of them."""
+    let = (steps["n_waiting"] > 0) & ~waits_without(steps, Room.of(steps).most)
     return np.concatenate(([False], let[:-1]))
 
 
@@ -75,7 +75,7 @@ def _small(steps: Steps, small: Chosen, most: int, limits: Limits) -> Finding:
     return Finding(
         title=f"On average {decodes:.1f} of {most:,} sequences decode while requests wait: {cause.title}",
         claim=f"For {units.share(share)} of the time requests waited ({waiting:.1f} on average) and at least "
-        f"{units.count(room_for_one(steps), 'block')} of the KV cache were left, and yet at most "
+        f"{units.count(Room.of(steps).most, 'block')} of the KV cache were left, and yet at most "
         f"{units.share(limits['batch'])} of the sequences that may run decoded. {cause.why}",
         subject=subject_of(steps),
         share=share,

@@ -11,13 +11,13 @@ from diag.rules.serving_steps import step_rows, steps_rule, subject_of, why_not
 from diag.rules.thresholds import Limits
 from diag.serving.kv_blocks import (
     BLOCKS,
+    Room,
     empty_share,
     expected_waste,
     fullest,
     has_seats,
-    kv_is_short,
     mean_sequence,
-    room_for_one,
+    waits_without,
 )
 from diag.serving.run import EngineSample, ServingRun
 from diag.serving.steps import Steps
@@ -54,7 +54,8 @@ def kv_exhausted(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]
 
 
 def _by_steps(steps: Steps, limits: Limits) -> Answer:
-    full = kv_is_short(steps) & has_seats(steps)
+    room = Room.of(steps).median
+    full = waits_without(steps, room) & has_seats(steps)
     extent = steps.after(full)
     share = extent.measure_ns / steps.window_ns
     if share < limits["share"]:
@@ -67,7 +68,7 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
         title=f"The KV cache is full{' of half-empty blocks' if fragmented else ''} for {units.share(share)} of the "
         "time, and requests wait",
         claim=f"In {int(full.sum()):,} of {units.count(len(steps), 'step')} fewer than "
-        f"{units.count(room_for_one(steps), 'block')} were left, which a median request takes, while on average "
+        f"{units.count(room, 'block')} were left, which a median request takes, while on average "
         f"{running:.1f} sequences ran and {waiting:.1f} waited."
         + (f" {units.share(empty or 0)} of the used blocks hold no token." if fragmented else ""),
         subject=subject_of(steps),
@@ -77,7 +78,7 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
         evidence=[
             Evidence("full while requests wait", extent.measure_ns, "ns", "time after such steps", rows),
             Evidence("share of the time", share, "share", "full / window", rows),
-            Evidence("blocks that a request takes", room_for_one(steps), "blocks", "⌈median tokens / block_tokens⌉"),
+            Evidence("blocks that a request takes", room, "blocks", "⌈median tokens / block_tokens⌉"),
             Evidence("running", running, "ratio", "mean of n_running in these steps", rows),
             Evidence("waiting", waiting, "ratio", "mean of n_waiting in these steps", rows),
             *([] if empty is None else [Evidence("empty part of used blocks", empty, "share", _EMPTY, rows)]),

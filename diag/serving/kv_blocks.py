@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -11,22 +12,32 @@ from diag.serving.steps import Chosen, Steps
 BLOCKS = ("used_blocks", "cached_blocks", "free_blocks")
 
 
-def room_for_one(steps: Steps) -> int:
-    """Blocks that a median prompt needs, with its output where sequences come back after preemption; 1 if not known."""
-    block = steps.run.engine.block_tokens if steps.run.engine else None
-    comes_back = bool(steps["n_preempted"].any())
-    needs = [
-        each.prompt_tokens + (each.output_tokens or 0 if comes_back else 0)
-        for each in steps.run.measured
-        if each.prompt_tokens
-    ]
-    return -(-round(median(needs)) // block) if block and needs else 1
+@dataclass(frozen=True)
+class Room:
+    """Blocks that a request needs to begin: 1 where prompts or blocks are not known."""
+
+    median: int
+    most: int
+
+    @classmethod
+    def of(cls, steps: Steps) -> Room:
+        """Of prompts; with their outputs where sequences come back after preemption."""
+        block = steps.run.engine.block_tokens if steps.run.engine else None
+        comes_back = bool(steps["n_preempted"].any())
+        needs = [
+            each.prompt_tokens + (each.output_tokens or 0 if comes_back else 0)
+            for each in steps.run.measured
+            if each.prompt_tokens
+        ]
+        if not block or not needs:
+            return cls(1, 1)
+        return cls(-(-round(median(needs)) // block), -(-max(needs) // block))
 
 
-def kv_is_short(steps: Steps) -> Chosen:
-    """(steps,): whether requests waited at its end and the blocks that were left would not do for one."""
+def waits_without(steps: Steps, n_blocks: int) -> Chosen:
+    """(steps,): whether requests waited at its end, and fewer blocks were free or cached without a reference."""
     waits = steps["n_waiting"] + steps["n_swapped"] > 0
-    return np.asarray(waits & (steps["free_blocks"] + steps["cached_blocks"] < room_for_one(steps)))
+    return np.asarray(waits & (steps["free_blocks"] + steps["cached_blocks"] < n_blocks))
 
 
 def has_seats(steps: Steps) -> Chosen:

@@ -162,7 +162,7 @@ class RightNowAndThen:
 
 def _bad_drafts(draw: Random) -> Pair:
     seed, n_drafts = draw.randrange(1 << 31), draw.randrange(3, 6)
-    load = Load(n_requests=24, rate_per_s=None, prompts=(20, 60), outputs=(60, 120))
+    load = Load(n_requests=16, rate_per_s=None, prompts=(20, 60), outputs=(100, 200))
     plain = _set(replace(RIGHT, load=load), n_draft_tokens=n_drafts, max_step_tokens=512)
     sick, twin = (RightNowAndThen(draw.uniform(*of), seed) for of in ((0.02, 0.15), (0.85, 0.98)))
     return Pair(replace(plain, drafter=sick), replace(plain, drafter=twin))
