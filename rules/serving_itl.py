@@ -14,6 +14,7 @@ from diag.rules.serving_steps import step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 from diag.serving.stalls import CAUSES, Cause, LaidOnSteps, Stalls, laid_on_steps, stalls_of
+from diag.serving.step_kernels import KernelGrowth, kernels_sql, most_grown_kernel
 from diag.serving.steps import Steps
 
 FEWEST_TIMES = 100
@@ -43,12 +44,12 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
     Asks      How often does a token come far later than usual, and what did the engine do meanwhile?
     Decides   A spike is a time between two outputs above `factor` x the median of the run. Fires where at least `often`
               of these times are spikes, so that P99 is one. Each is laid on the steps from that which made one output
-              to that which made the next: what the model took beyond a usual decode step is prefill where prompts were
+              to that which made the next. What the model took beyond a usual decode step is prefill where prompts were
               computed, up to twice what so many tokens usually take, else decode's own (collectives, clocks, other work
-              on the device); what scheduling, sampling,
-              output and the time between steps took beyond the usual is host; whole steps without the request are
-              steps of others; the rest was not in the engine. The cause is what holds most of the excess. Share is the
-              time in which at least one stream was waited for longer than the median.
+              on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
+              host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
+              what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
+              that grows most. Share is the time in which at least one stream was waited for longer than the median.
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.
@@ -79,7 +80,7 @@ def _not_laid(stalls: Stalls, limits: Limits) -> str:
 
 def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> Finding:
     laid = laid_on_steps(stalls, steps)
-    totals = laid.total_ns
+    totals, grown = laid.total_ns, most_grown_kernel(steps, laid.spanned)
     most = max(CAUSES, key=lambda cause: totals[cause])
     part = totals[most] / max(sum(totals.values()), 1.0)
     extent = stalls.extent.clip(*steps.window)
@@ -90,7 +91,8 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         claim=f"{len(stalls):,} of {units.count(stalls.n_times, 'time')} between outputs exceed {limits['factor']:g} x "
         f"the median of {units.time(stalls.median_ns)}; the longest is {units.time(int(took_ns.max()))}. "
         f"{units.share(part)} of what they take beyond the median is {WORDS[most]}."
-        + _longest_prompt(most, laid, steps),
+        + (_longest_prompt(laid, steps) if most == "prefill" else "")
+        + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
         share=extent.measure_ns / steps.window_ns,
         confidence="high" if part >= limits["clearly"] else "medium",
@@ -105,6 +107,7 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
                 Evidence(WORDS[cause], round(totals[cause]), "ns", "Σ spikes, over the steps that each spans", rows)
                 for cause in CAUSES
             ),
+            *_kernel_evidence(grown),
             Evidence("steps in spikes", int(laid.spanned.sum()), "count", "that any spike spans", rows),
         ],
         refute="The spikes stay in a run without this cause.",
@@ -113,9 +116,7 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     )
 
 
-def _longest_prompt(most: Cause, laid: LaidOnSteps, steps: Steps) -> str:
-    if most != "prefill":
-        return ""
+def _longest_prompt(laid: LaidOnSteps, steps: Steps) -> str:
     at = int(np.argmax(np.where(laid.spanned, steps["longest_prefill_tokens"], -1)))
     step = steps.rows[at]
     of = f" of request {step.longest_prefill_name}" if step.longest_prefill_name else ""
@@ -123,6 +124,22 @@ def _longest_prompt(most: Cause, laid: LaidOnSteps, steps: Steps) -> str:
         f" The most at once were {step.longest_prefill_tokens:,} tokens{of}, in step {step.number:,}, which took "
         f"{units.time(step.duration_ns)}."
     )
+
+
+def _kernel(grown: KernelGrowth | None) -> str:
+    if grown is None:
+        return " What made them longer only a timeline of the same run tells."
+    return (
+        f" On the timeline the kernel that grows most in them is {grown.name}: {units.time(grown.chosen_ns)} a step "
+        f"instead of {units.time(grown.usual_ns)}."
+    )
+
+
+def _kernel_evidence(grown: KernelGrowth | None) -> Iterator[Evidence]:
+    if grown is not None:
+        rows, formula = kernels_sql(grown.source_id), "Σ kernels that began in its range, mean"
+        yield Evidence(f"{grown.name} in steps of spikes", round(grown.chosen_ns), "ns", formula, rows)
+        yield Evidence(f"{grown.name} in other steps", round(grown.usual_ns), "ns", formula, rows)
 
 
 def _rows(steps: Steps) -> str:

@@ -45,7 +45,8 @@ def preemption_thrash(steps: Steps, limits: Limits) -> Iterator[Answer]:
     if not any(value >= limits[name] for name, value in shares.items()):
         yield Clear(subject_of(steps))
         return
-    lost_ns = round(float((steps.duration_ns * steps["recomputed_tokens"] / np.maximum(computed, 1)).sum()))
+    again_share = np.minimum(steps["recomputed_tokens"] / np.maximum(computed, 1), 1.0)
+    lost_ns = int((steps.duration_ns * again_share).sum())
     rows = step_rows(
         steps, "n_preempted", "preempted", "recomputed_tokens", "swapped_in_blocks", "swapped_out_blocks",
         where="n_preempted + recomputed_tokens + swapped_in_blocks + swapped_out_blocks > 0",

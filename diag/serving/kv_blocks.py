@@ -61,13 +61,14 @@ def empty_share(steps: Steps) -> float | None:
     block = steps.run.engine.block_tokens if steps.run.engine else None
     if block is None or not steps.tells("used_blocks", "used_tokens"):
         return None
-    slots = float((steps["used_blocks"] * steps.lasting_ns).sum()) * block
-    return max(0.0, 1 - float((steps["used_tokens"] * steps.lasting_ns).sum()) / slots) if slots > 0 else None
+    weight = steps.lasting_ns.astype(np.float64)
+    slots = float((steps["used_blocks"] * weight).sum()) * block
+    return max(0.0, 1 - float((steps["used_tokens"] * weight).sum()) / slots) if slots > 0 else None
 
 
 def mean_sequence(steps: Steps) -> tuple[float, float, float]:
     """Tokens of a sequence, blocks in use, sequences that run: means by time, while any block was in use."""
-    weight = np.maximum(steps.lasting_ns, 0) * (steps["used_blocks"] > 0)
+    weight = steps.lasting_ns.astype(np.float64) * (steps["used_blocks"] > 0)
     tokens, blocks, running = (
         float((steps[name] * weight).sum()) / max(float(weight.sum()), 1.0)
         for name in ("used_tokens", "used_blocks", "n_running")

@@ -86,7 +86,7 @@ class Steps:
     @cached_property
     def lasting_ns(self) -> Nanoseconds:
         """For how long what a step left behind stayed so: to the end of the next step, or its own for the last."""
-        return np.append(self.end_ns[1:] - self.end_ns[:-1], self.duration_ns[-1:])
+        return np.maximum(np.append(self.end_ns[1:] - self.end_ns[:-1], self.duration_ns[-1:]), 0)
 
     @cached_property
     def busy(self) -> Intervals:
@@ -102,7 +102,7 @@ class Steps:
     def after(self, chosen: Chosen) -> Intervals:
         """The time for which what these steps left behind stayed so."""
         ends = self.end_ns[chosen]
-        return Intervals.union_of(ends, ends + np.maximum(self.lasting_ns[chosen], 0)).clip(*self.window)
+        return Intervals.union_of(ends, ends + self.lasting_ns[chosen]).clip(*self.window)
 
     def during(self, chosen: Chosen) -> Intervals:
         return Intervals.union_of(self.start_ns[chosen], self.end_ns[chosen])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from diag.rules.finding import CannotTell, Clear
+from diag.ingest.importer import ImportOptions, open_inputs
+from diag.rules import engine, running, thresholds
+from diag.rules.finding import CannotTell, Clear, Finding
+from diag.serving.run import serving_runs
+from diag.store.case import Case
 from tests.builders.engine_steps import log, steps, streams
+from tests.builders.nsys_export import NsysExport
 from tests.builders.serving_log import MS, ServingLog, request
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
@@ -113,3 +120,42 @@ def test_few_times_and_times_of_nothing(ask: Ask) -> None:
 def test_rare_spikes_are_clear_without_steps_too(ask: Ask) -> None:
     (answer,) = ask("serving.itl_spikes", log([], [request(n, 0, n=100) for n in range(4)]))
     assert isinstance(answer, Clear)
+
+
+def timeline(slow_every: int) -> NsysExport:
+    """Two kernels in each of 200 ranges of steps; the collective is slow in some. Its clock is its own."""
+    export = NsysExport()
+    main = export.process().thread()
+    gpu, now = main.process.gpu(0), 5_000
+    for number in range(200):
+        took = 60 * MS if number % slow_every == slow_every - 1 else 2 * MS
+        main.range("engine step", now, now + took + 7 * MS, int64Value=number)
+        main.launch(gpu, called=now + 10, start=now + 100, end=now + 100 + 5 * MS, name="gemm")
+        main.launch(gpu, called=now + 20, start=now + 6 * MS, end=now + 6 * MS + took, name="ncclDevKernel_AllReduce")
+        now += took + 8 * MS
+    return export
+
+
+@contextmanager
+def beside_timelines(folder: Path, *timelines: NsysExport) -> Iterator[tuple[Case, Finding]]:
+    """A run whose decode steps are now and then long, and what else was recorded."""
+    log_file = now_and_then(20, model_ns=60 * MS).write(folder / "run.jsonl")
+    others = [each.write(folder / f"{number}.sqlite") for number, each in enumerate(timelines)]
+    rule = engine.rules()["serving.itl_spikes"]
+    assert isinstance(rule, engine.ServingRule)
+    with open_inputs([log_file, *others], ImportOptions(use_cache=False)) as case:
+        limits = thresholds.load()[rule.id]
+        yield case, only_finding(list(running.run_on_serving(rule, serving_runs(case), limits)))
+
+
+def test_a_timeline_of_the_same_run_names_the_kernel(tmp_path: Path) -> None:
+    with beside_timelines(tmp_path, timeline(20)) as (case, finding):
+        assert "grows most in them is ncclDevKernel_AllReduce: 60.0 ms a step instead of 2.0 ms" in finding.claim
+        evidence = next(each for each in finding.evidence if each.label.endswith("in steps of spikes"))
+        assert evidence.value == 60 * MS
+        assert case.rows(evidence.sql or "")[0]["ns"] == 60 * MS
+
+
+def test_of_two_timelines_nobody_knows_which_is_that_of_the_run(tmp_path: Path) -> None:
+    with beside_timelines(tmp_path, timeline(20), timeline(10)) as (_, finding):
+        assert finding.claim.endswith("What made them longer only a timeline of the same run tells.")
