@@ -221,5 +221,6 @@ def overlaps_of(findings: Sequence[Finding]) -> dict[str, list[str]]:
     return overlaps
 
 
-def _device_of(finding: Finding) -> tuple[int, int | None, int | None]:
-    return finding.subject.source, finding.subject.process, finding.subject.device
+def _device_of(finding: Finding) -> tuple[int, int | None, int | None, str | None]:
+    """Each load on a server has a clock of its own."""
+    return finding.subject.source, finding.subject.process, finding.subject.device, finding.subject.load

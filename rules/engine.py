@@ -46,6 +46,8 @@ SUBJECTS = (
     "job_watchdog", "job_exit",
     "serving_late_sends", "serving_overload", "serving_knee", "serving_errors", "serving_goodput", "serving_ttft",
     "serving_long_prompts", "serving_prefix", "serving_scaling", "serving_queue",
+    "serving_itl", "serving_host", "serving_preemption", "serving_kv", "serving_batch", "serving_speculative",
+    "serving_memory",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

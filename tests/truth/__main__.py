@@ -21,7 +21,7 @@ import torch
 from diag.ingest.nsys_tool import find_nsys
 from diag.probes.faults import table
 from diag.probes.faults.fault import Capture, Device
-from tests.truth import build, healthy, live
+from tests.truth import build, healthy, live, serving
 from tests.truth.page import page
 from tests.truth.trial import Trial
 
@@ -42,6 +42,7 @@ def main() -> int:
     lost = [str(each) for each in ran if isinstance(each, live.NotCaptured)]
     both = chain(build.timelines(chosen.seed), build.kernel_profiles(chosen.seed), build.loads(chosen.seed))
     built = [_noted(trial) for trial in both]
+    served = list(serving.trials(chosen.seed))
     probes = list(healthy.judged(device))
     misses = {
         **{
@@ -50,9 +51,10 @@ def main() -> int:
             if (miss := trial.miss) is not None
         },
         **{miss: each.reason for each in probes if (miss := each.miss) is not None},
+        **{miss: None for each in served if (miss := each.miss) is not None},
     }
     conditions, not_run = list(_conditions(chosen.seed, device)), [*_not_run(device, captures), *lost]
-    written = page(captured, built, probes, conditions, not_run, misses)
+    written = page(captured, built, probes, conditions, not_run, misses, served)
     chosen.page.write_text(written, encoding="utf-8")
     print(written)
     return 1 if None in misses.values() else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tests.truth import serving
 from tests.truth.healthy import Judged
 from tests.truth.trial import TOLERANCE, Score, Trial
 
@@ -40,11 +41,14 @@ def page(
     conditions: Sequence[str],
     not_run: Sequence[str],
     misses: Mapping[str, str | None],
+    served: Sequence[serving.ServingTrial] = (),
 ) -> str:
     """`misses`: what went wrong, with its reason where there is one."""
     parts = [METHOD, "\n## Conditions\n\n", *(f"- {each}\n" for each in conditions)]
     parts += ["\n## Captured on this machine\n", table(captured)]
     parts += ["\n## Synthetic\n", table(built)]
+    if served:
+        parts += ["\n## Serving, by the engine on a virtual clock\n", serving.table(served)]
     parts += ["\n## Healthy probes\n", _PROBES, *(f"{_probe(each)}\n" for each in probes)]
     parts += ["\n## Not captured here\n\n", *(f"- {each}\n" for each in not_run or ["Nothing."])]
     parts += ["\n## Misses\n\n", *(_miss(what, reason) for what, reason in misses.items())]

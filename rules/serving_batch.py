@@ -1,0 +1,195 @@
+"""The batch of an engine: smaller than it might be, or padded with rows that nobody asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from diag.model import units
+from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, severity_of
+from diag.rules.serving_steps import FEWEST_STEPS, step_rows, steps_rule, subject_of
+from diag.rules.thresholds import Limits
+from diag.serving.kv_blocks import Room, waits_without
+from diag.serving.steps import Chosen, Steps
+
+
+@steps_rule("serving.batch", needs=("free_blocks", "cached_blocks"))
+def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
+    """Few sequences decode while requests wait, and the KV cache has room.
+
+    Asks      While requests wait, does the engine decode as many sequences as it may?
+    Decides   Time of the steps that began with requests waiting, in which at most `batch` x max_sequences sequences
+              decoded although the blocks that were left would have done for the longest prompt. Left out are steps that
+              used `budget` of max_step_tokens and took at least `bound` x the median step of decode alone: prompts take
+              the device's time there, and a larger budget would not end them sooner. Fires at `share` of the window.
+              The cause: static batching, which lets nobody in before all have ended; the token budget, where at least
+              half of this time is in steps that used it up; else admission.
+    Matters   A decode step of few sequences reads all weights for few tokens: throughput is lost in proportion.
+    Do        Batch continuously; raise max_step_tokens, above the longest prompts divided by the steps that they may
+              take; look what else holds admission back (limits per user, priorities, a lock).
+    Refute    With a larger budget the batch is as small: then admission, or the arrivals, kept it small.
+    """
+    most = steps.run.engine.max_sequences if steps.run.engine else None
+    if most is None:
+        yield CannotTell(subject_of(steps), "the run does not say how many sequences may run at once (max_sequences)")
+        return
+    few = _waited_before(steps) & (steps["n_decodes"] <= limits["batch"] * most)
+    small = few & ~_bound_by_prompts(steps, limits)
+    extent = steps.during(small)
+    if extent.measure_ns < limits["share"] * steps.window_ns:
+        yield Clear(subject_of(steps))
+    else:
+        yield _small(steps, small, most, limits)
+
+
+def _waited_before(steps: Steps) -> Chosen:
+    """(steps,): whether requests waited when it began, and there were blocks for any of them."""
+    let = (steps["n_waiting"] > 0) & ~waits_without(steps, Room.of(steps).most)
+    return np.concatenate(([False], let[:-1]))
+
+
+def _used_up(steps: Steps, limits: Limits) -> Chosen:
+    """(steps,): whether it used its budget of tokens."""
+    budget = steps.run.engine.max_step_tokens if steps.run.engine else None
+    spent = steps["prefill_tokens"] + steps["decode_tokens"]
+    return np.zeros(len(steps), bool) if budget is None else np.asarray(spent >= limits["budget"] * budget)
+
+
+def _bound_by_prompts(steps: Steps, limits: Limits) -> Chosen:
+    alone = (steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0)
+    if not alone.any():
+        return np.zeros(len(steps), bool)
+    usual_ns = float(np.median(steps.duration_ns[alone]))
+    return np.asarray(_used_up(steps, limits) & (steps.duration_ns >= limits["bound"] * usual_ns))
+
+
+def _small(steps: Steps, small: Chosen, most: int, limits: Limits) -> Finding:
+    extent = steps.during(small)
+    share = extent.measure_ns / steps.window_ns
+    decodes, waiting = float(steps["n_decodes"][small].mean()), float(steps["n_waiting"][small].mean())
+    cause = _cause(steps, small, limits)
+    rows = step_rows(steps, "n_decodes", "n_prefills", "prefill_tokens", "decode_tokens", "n_running", "n_waiting")
+    return Finding(
+        title=f"On average {decodes:.1f} of {most:,} sequences decode while requests wait: {cause.title}",
+        claim=f"For {units.share(share)} of the time requests waited ({waiting:.1f} on average) and at least "
+        f"{units.count(Room.of(steps).most, 'block')} of the KV cache were left, and yet at most "
+        f"{units.share(limits['batch'])} of the sequences that may run decoded. {cause.why}",
+        subject=subject_of(steps),
+        share=share,
+        confidence=cause.confidence,
+        counterfactual="With a full batch the same tokens would take fewer steps; how much faster each step's tokens "
+        "are depends on how far decode is bound by reading weights.",
+        evidence=[
+            Evidence("few decode while requests wait", extent.measure_ns, "ns", "time of such steps", rows),
+            Evidence("share of the time", share, "share", "such steps / window", rows),
+            Evidence("decoding", decodes, "ratio", "mean of n_decodes in them", rows),
+            Evidence("may run", most, "count", "max_sequences of the run"),
+            Evidence("waiting", waiting, "ratio", "mean of n_waiting in them", rows),
+            Evidence("budget used", _budget_used(steps, small) or 0.0, "share", "tokens / max_step_tokens, mean", rows),
+        ],
+        refute="With a larger budget, or continuous batching, the batch is as small.",
+        next=[cause.next],
+        extent=extent,
+    )
+
+
+@dataclass(frozen=True)
+class _Cause:
+    title: str
+    why: str
+    next: str
+    confidence: Literal["high", "medium"]
+
+
+def _cause(steps: Steps, small: Chosen, limits: Limits) -> _Cause:
+    engine = steps.run.engine
+    if engine is not None and engine.batching == "static":
+        return _Cause(
+            "batching is static",
+            "A static batch lets nobody in before its longest member has ended.",
+            "Run the same load with continuous batching.",
+            "high",
+        )
+    budget = engine.max_step_tokens if engine else None
+    full = small & _used_up(steps, limits)
+    if budget and 2 * steps.duration_ns[full].sum() >= steps.duration_ns[small].sum():
+        return _Cause(
+            f"the budget of {budget:,} tokens a step is used up",
+            f"Steps spend their {budget:,} tokens on the prompts of a few, so that others are let in late.",
+            "Run the same load with twice max_step_tokens, and watch ITL: larger chunks stall those that decode.",
+            "high",
+        )
+    return _Cause(
+        "something else holds admission back",
+        "Neither the cache nor the budget of a step was used up.",
+        "Look at what admits requests: limits per client, priorities, deadlines, time between steps.",
+        "medium",
+    )
+
+
+def _budget_used(steps: Steps, chosen: Chosen) -> float | None:
+    budget = steps.run.engine.max_step_tokens if steps.run.engine else None
+    spent = (steps["prefill_tokens"] + steps["decode_tokens"])[chosen]
+    return float(spent.mean()) / budget if budget else None
+
+
+@steps_rule("serving.padding")
+def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
+    """Decode batches are padded.
+
+    Asks      What share of the rows of decode steps computes for nobody?
+    Decides   A CUDA graph is captured for some batch sizes, and a batch is padded to the next; a static batch keeps the
+              rows of those that have ended. share = Σ (padded_rows -
+              n_decodes) / Σ padded_rows over steps that were padded, weighted by the model's time. Fires at `share`.
+    Matters   Padded rows are computed, sampled and sent around like others. While decode is bound by reading weights
+              they cost little, with large batches much: rows are an upper bound of time.
+    Do        Capture graphs for the sizes that occur: steps of 8 above 8, as engines do. Each takes memory of its own.
+    Refute    With a bucket for exactly this size the step is as fast.
+    """
+    padded = steps.has("padded_rows") & (steps["n_decodes"] > 0)
+    if int(padded.sum()) < FEWEST_STEPS:
+        yield CannotTell(subject_of(steps), NOT_PADDED if not padded.any() else FEW_PADDED)
+        return
+    weight = np.where(steps.tells("model_ns"), steps["model_ns"], steps.duration_ns)[padded]
+    rows_of, asked = steps["padded_rows"][padded], np.minimum(steps["n_decodes"], steps["padded_rows"])[padded]
+    empty = 1 - asked / np.maximum(rows_of, 1)
+    lost_ns, whole_ns = int((weight * empty).sum()), int(weight.sum())
+    if lost_ns < limits["share"] * whole_ns:
+        yield Clear(subject_of(steps))
+        return
+    is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
+    worst = int(np.argmax(weight * empty))
+    share = lost_ns / steps.window_ns
+    rows = step_rows(steps, "n_decodes", "padded_rows", "model_ns", where="padded_rows IS NOT NULL")
+    yield Finding(
+        title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
+        claim=f"In {units.count(int(padded.sum()), 'step')} on average {float(asked.mean()):.1f} sequences decoded in "
+        f"batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
+        f"{int(rows_of[worst]):,}.",
+        subject=subject_of(steps),
+        share=share,
+        level=min("warning", severity_of(share), key=SEVERITIES.index),
+        confidence="medium",
+        recoverable_ns=lost_ns,
+        counterfactual="Without these rows such steps would take that much less time at most, if time followed rows.",
+        evidence=[
+            Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - n_decodes) / padded_rows", rows),
+            Evidence("share of rows", lost_ns / whole_ns, "share", "padding / Σ model_ns of padded steps", rows),
+            Evidence("rows", int(rows_of.sum()), "count", "Σ padded_rows", rows),
+            Evidence("rows of sequences", int(asked.sum()), "count", "Σ n_decodes", rows),
+            Evidence("sizes of batches", ", ".join(f"{each:,}" for each in np.unique(rows_of)), "text", "seen", rows),
+        ],
+        refute="With a bucket for exactly this size the step is as fast.",
+        next=[_LESS_STATIC if is_static else _LESS_PADDING],
+        extent=steps.during(padded),
+    )
+
+
+_LESS_PADDING = "Capture a graph for the sizes that occur most (they are behind these figures), and compare step times."
+_LESS_STATIC = "Run the same load with continuous batching: rows of sequences that have ended go to others."
+
+NOT_PADDED = "no step was padded to the bucket of a graph, or the engine does not say so"
+FEW_PADDED = f"fewer than {FEWEST_STEPS} steps were padded to the bucket of a graph"
