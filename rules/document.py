@@ -33,6 +33,7 @@ class SubjectOf(msgspec.Struct):
     device: int | None = None
     kernel: str | None = None
     range: str | None = None
+    load: str | None = None
     window: tuple[Instant, Instant] | None = None
 
 

@@ -44,6 +44,7 @@ SUBJECTS = (
     "hang", "hang_setup", "hang_binding", "hang_alive", "hang_coverage",
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
+    "serving_checks",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 
