@@ -184,6 +184,16 @@ def job_rule(rule_id: str, *, needs: tuple[str, ...]) -> Callable[[JobDecision],
     return register
 
 
+def serving_rule(rule_id: str) -> Callable[[ServingDecision], ServingDecision]:
+    """Registers a rule that answers for the loads of a case together."""
+
+    def register(decide: ServingDecision) -> ServingDecision:
+        _register(ServingRule(rule_id, *_documentation(rule_id, decide), (), decide))
+        return decide
+
+    return register
+
+
 def device_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[DeviceDecision], DeviceDecision]:
     """Registers a rule that answers for each (process, device). `needs` are keys of FACTS; GPU work is implied."""
 

@@ -49,7 +49,7 @@ def _contradicted(run: ServingRun, wrong: Sequence[Check]) -> Finding:
     sql = _ROWS.format(run_id=run.id) if run.requests else None
     return Finding(
         title=f"Figures that contradict each other: {', '.join(check.name for check in wrong)}",
-        claim=" ".join(map(in_words, wrong)),
+        claim=" ".join(map(_in_words, wrong)),
         subject=run_subject(run),
         level="info",
         confidence="high",
@@ -60,15 +60,17 @@ def _contradicted(run: ServingRun, wrong: Sequence[Check]) -> Finding:
     )
 
 
-def in_words(check: Check) -> str:
+def _in_words(check: Check) -> str:
     """Both figures, and how far apart they may be."""
-    found, expected = (units.quantity(value, check.unit) for value in (check.found, check.expected))
+    found, expected = (units.quantity(_whole(value, check), check.unit) for value in (check.found, check.expected))
     allowed = f"{units.share(check.tolerance)} tolerated" if check.tolerance else "they have to be equal"
     return f"{check.name}: {found} against {expected}, {units.share(check.deviation)} apart, {allowed}."
 
 
 def _evidence(check: Check, sql: str | None) -> Iterator[Evidence]:
-    """A count and a time are whole numbers."""
-    whole = check.unit in ("ns", "count")
     for label, value in ((check.name, check.found), (f"{check.name}: expected", check.expected)):
-        yield Evidence(label, round(value) if whole else value, check.unit, check.formula, sql)
+        yield Evidence(label, _whole(value, check), check.unit, check.formula, sql)
+
+
+def _whole(value: float, check: Check) -> float:
+    return round(value) if check.unit in ("ns", "count") else value

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from diag.model.serving_metrics import (
     LATENCIES,
     LATENCY_NAMES,
-    PERCENTILES,
     Distribution,
+    Latency,
     Objective,
     Rates,
     counts,
@@ -162,13 +162,15 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
         goodput_per_s=rate.goodput_per_s if rate and objective else None,
         objective=ObjectiveRow(objective.ttft_ns, objective.tpot_ns) if objective else None,
         in_flight=_in_flight(run),
-        latencies=list(_latencies(run)),
+        latencies=[row for which in LATENCIES if (row := _latency(run, which)) is not None],
         by_prompt=[_bucket(bucket) for bucket in by_length(run.requests, prompt_tokens)],
         kv_cache=engine.kv if engine else None,
         engine_steps=engine.steps if engine else None,
         most_waiting=engine.most_waiting if engine else None,
         checks=[
-            CheckRow(c.name, c.found, c.expected, c.unit, c.formula, c.deviation, c.tolerance, c.why, c.holds)
+            CheckRow(
+                c.name, float(c.found), float(c.expected), c.unit, c.formula, c.deviation, c.tolerance, c.why, c.holds
+            )
             for c in checks(run)
         ],
     )
@@ -181,7 +183,7 @@ def _rates(run: ServingRun, objective: Objective | None) -> Rates | None:
 
 def _in_flight(run: ServingRun) -> float | None:
     counted = in_flight(run.requests, run.duration_ns) if run.duration_ns else None
-    return counted if counted is not None else _stated(run, "in_flight", "mean")
+    return counted if counted is not None else _stated(run, "concurrency", "mean")
 
 
 def _stated_token_rate(run: ServingRun, side: str) -> float | None:
@@ -201,17 +203,14 @@ def _stated(run: ServingRun, name: str, statistic: str) -> float | None:
     return None if figure is None else figure.value
 
 
-def _latencies(run: ServingRun) -> Iterator[LatencyRow]:
-    """Those of requests, else what the file states."""
-    for which in LATENCIES:
-        of = latency(run.requests, which)
-        if of is not None:
-            yield LatencyRow(which, of.count, of.mean, of.p50, of.p95, of.p99, of.largest, is_stated=False)
-        elif any(value is not None for value in (stated := [_stated(run, which, each) for each in _STATISTICS])):
-            yield LatencyRow(which, None, *stated, is_stated=True)
-
-
-_STATISTICS = ("mean", *(f"p{percentile}" for percentile in PERCENTILES), "max")
+def _latency(run: ServingRun, which: Latency) -> LatencyRow | None:
+    """Of the requests, else what the file states."""
+    of = latency(run.requests, which)
+    if of is not None:
+        return LatencyRow(which, of.count, of.mean, of.p50, of.p95, of.p99, of.largest, is_stated=False)
+    mean, p50, p95, p99, largest = (_stated(run, which, each) for each in ("mean", "p50", "p95", "p99", "max"))
+    row = LatencyRow(which, None, mean, p50, p95, p99, largest, is_stated=True)
+    return None if mean is p50 is p95 is p99 is largest is None else row
 
 
 def _bucket(bucket: Bucket) -> PromptBucketRow:
@@ -224,7 +223,7 @@ def _bucket(bucket: Bucket) -> PromptBucketRow:
     )
 
 
-_OF_BUCKETS = ("ttft", "tpot", "e2e")
+_OF_BUCKETS: Sequence[Latency] = ("ttft", "tpot", "e2e")
 
 
 def _middle_and_tail(of: Distribution | None) -> tuple[float | None, float | None]:

@@ -9,7 +9,6 @@ from diag.model.serving_metrics import LATENCIES
 from diag.render import phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import Report
-from diag.rules.serving_checks import in_words
 from diag.rules.serving_rows import LatencyRow, ObjectiveRow, PromptBucketRow, ServingRunRow
 
 
@@ -20,7 +19,7 @@ def serving_runs(report: Report, top: int) -> Table:
     goodput = ("goodput/s",) if has_goodput else ()
     return Table(
         "Serving",
-        ("completed", "not done", "requests/s", *goodput, "out tok/s", "in tok/s", "in flight", "run"),
+        ("done", "not done", "req/s", *goodput, "out tok/s", "in tok/s", "in flight", "run"),
         [_run(report, row, has_goodput) for row in rows],
         name_column=7 if has_goodput else 6,
         notes=list(_run_notes(report, rows)),
@@ -72,13 +71,16 @@ def _run_notes(report: Report, rows: Sequence[ServingRunRow]) -> Iterator[str]:
     if len(rows) < len(report.serving):
         yield phrases.more(len(report.serving), len(rows))
     for row in rows:
-        of = f"{name_of(report, row)}: " if len(report.serving) > 1 else ""
-        yield from (f"{of}{said}" for said in _row_notes(row))
+        if said := "; ".join(_row_notes(row)):
+            yield f"{name_of(report, row)}: {said}." if len(report.serving) > 1 else f"{said[0].upper()}{said[1:]}."
     objectives = list(dict.fromkeys(row.objective for row in rows if row.goodput_per_s is not None and row.objective))
     if objectives:
         yield f"Goodput: completed requests a second with {objective(objectives[0])}."
     if rows:
-        yield "Completed requests only make rates and latencies. In flight: sent and not yet ended, on average."
+        yield (
+            "Rates and latencies are of completed requests; what was not done is in no mean. In flight: sent and not "
+            "yet ended, on average."
+        )
 
 
 def objective(of: ObjectiveRow) -> str:
@@ -97,15 +99,13 @@ def _row_notes(row: ServingRunRow) -> Iterator[str]:
         if (number := getattr(row, outcome))
     ]
     if outcomes:
-        yield f"{', '.join(outcomes)} of {units.count(row.sent or 0, 'request')}: counted apart, in no mean."
+        yield f"{', '.join(outcomes)} of {units.count(row.sent or 0, 'request')}"
     if row.warm_up:
-        yield f"{units.count(row.warm_up, 'request')} of warm-up left out."
-    if row.stopped_early:
-        share = units.share(row.stopped_early / row.completed) if row.completed else NOT_CAPTURED
-        yield f"{share} of completed requests stopped before the tokens that were asked for."
-    for check in row.checks:
-        if not check.holds:
-            yield f"Contradiction. {in_words(check)}"
+        yield f"{units.count(row.warm_up, 'request')} of warm-up left out"
+    if row.stopped_early and row.completed:
+        yield f"{units.share(row.stopped_early / row.completed)} stopped before the tokens that were asked for"
+    if wrong := [check.name for check in row.checks if not check.holds]:
+        yield f"figures contradict each other: {', '.join(wrong)} (diag explain serving.checks)"
 
 
 # ---- latencies -----------------------------------------------------------------------------------------------------
@@ -117,16 +117,16 @@ def latencies(report: Report, top: int) -> Table:
     found = [(row, of) for name in LATENCIES for row in rows for of in row.latencies if of.name == name]
     return Table(
         "Latencies of completed requests",
-        ("P50", "P95", "P99", "mean", "largest", "count", "latency"),
+        ("P50", "P95", "P99", "mean", "count", "latency"),
         [_latency(report, row, of) for row, of in found],
-        name_column=6,
+        name_column=5,
         notes=list(_latency_notes(found)),
         wraps_names=True,
     )
 
 
 def _latency(report: Report, row: ServingRunRow, of: LatencyRow) -> list[str]:
-    times = (of.p50_ns, of.p95_ns, of.p99_ns, of.mean_ns, of.max_ns)
+    times = (of.p50_ns, of.p95_ns, of.p99_ns, of.mean_ns)
     run = f", {name_of(report, row)}" if len(report.serving) > 1 else ""
     stated = " (stated)" if of.is_stated else ""
     return [*map(_time, times), _count(of.count), f"{of.title}{stated}{run}"]
@@ -156,15 +156,15 @@ def latencies_by_prompt(report: Report, top: int) -> Table:
     rows = chosen(report.serving, top)
     return Table(
         "Latencies by prompt length",
-        ("TTFT P50", "P99", "TPOT P50", "P99", "E2E P50", "P99", "count", "prompt"),
+        ("TTFT P50", "P99", "TPOT P50", "P99", "E2E P50", "count", "prompt"),
         [_bucket(report, row, bucket) for row in rows for bucket in row.by_prompt],
-        name_column=7,
+        name_column=6,
         wraps_names=True,
     )
 
 
 def _bucket(report: Report, row: ServingRunRow, of: PromptBucketRow) -> list[str]:
-    times = (of.ttft_p50_ns, of.ttft_p99_ns, of.tpot_p50_ns, of.tpot_p99_ns, of.e2e_p50_ns, of.e2e_p99_ns)
+    times = (of.ttft_p50_ns, of.ttft_p99_ns, of.tpot_p50_ns, of.tpot_p99_ns, of.e2e_p50_ns)
     run = f", {name_of(report, row)}" if len(report.serving) > 1 else ""
     length = f"{of.least_tokens:,}" if of.least_tokens == of.most_tokens else f"{of.least_tokens:,}-{of.most_tokens:,}"
     return [*map(_time, times), _count(of.count), f"{length} tokens{run}"]
@@ -177,12 +177,11 @@ def kv_caches(report: Report, top: int) -> Table:
     rows = [(row, row.kv_cache) for row in chosen(report.serving, top) if row.kv_cache is not None]
     return Table(
         "KV cache of the engine",
-        ("peak", "mean", "cached", "tail waste", "prefix hits", "preempted", "recomputed", "run"),
+        ("peak", "mean", "tail waste", "prefix hits", "preempted", "recomputed", "run"),
         [
             [
                 _share(kv.peak_share),
                 _share(kv.mean_share),
-                _share(kv.cached_share),
                 _share(kv.tail_waste_share),
                 _share(kv.prefix_hit_share),
                 _count(kv.preemptions),
@@ -191,10 +190,10 @@ def kv_caches(report: Report, top: int) -> Table:
             ]
             for row, kv in rows
         ],
-        name_column=7,
+        name_column=6,
         notes=[
-            "Peak, mean: of the blocks, in use; cached: without a reference, but still found. Tail waste: room in used "
-            "blocks that holds no token. Prefix hits: of prompt tokens. Recomputed: tokens, after preemption."
+            "Peak, mean: of the blocks, in use. Tail waste: room in used blocks that holds no token. Prefix hits: of "
+            "prompt tokens. Recomputed: tokens, after preemption."
         ],
         wraps_names=True,
     )
@@ -214,12 +213,11 @@ def engine_steps(report: Report, top: int) -> Table:
     ]
     return Table(
         "Steps of the engine",
-        ("steps", "batch", "median", "schedule", "model", "sample", "output", "between", "run"),
+        ("steps", "batch", "schedule", "model", "sample", "output", "between", "run"),
         [
             [
                 f"{steps.count:,}",
                 _number(steps.mean_sequences),
-                _time(steps.median_ns),
                 _share(steps.schedule_share),
                 _share(steps.model_share),
                 _share(steps.sample_share),
@@ -229,7 +227,7 @@ def engine_steps(report: Report, top: int) -> Table:
             ]
             for row, steps in rows
         ],
-        name_column=8,
+        name_column=7,
         notes=[
             *padding,
             *drafts,

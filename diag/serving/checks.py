@@ -96,7 +96,7 @@ def _time_ns(request: ServedRequest) -> int | None:
 
 def stated_littles_law(run: ServingRun) -> Iterator[Check]:
     """Between figures that a file states of requests that it does not hold."""
-    of = run.stated("in_flight", "mean"), run.stated("request_rate", "value"), run.stated("e2e", "mean")
+    of = run.stated("concurrency", "mean"), run.stated("request_rate", "value"), run.stated("e2e", "mean")
     if of[0] is not None and of[1] is not None and of[2] is not None:
         flight, rate, e2e = (figure.value for figure in of if figure is not None)
         formula = "stated requests in flight = stated rate x stated mean E2E"

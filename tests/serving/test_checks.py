@@ -107,7 +107,7 @@ STATED = {
     ("e2e", "mean"): 1090 * MS,
     ("output_tokens", "total"): 1000.0,
     ("request_rate", "value"): 2.0,
-    ("in_flight", "mean"): 2.18,
+    ("concurrency", "mean"): 2.18,
 }
 """Ten requests of 100 tokens: 100 ms + 99 x 10 ms."""
 
@@ -118,7 +118,7 @@ STATED = {
         (stated_end_to_end, {}, True),
         (stated_end_to_end, {("e2e", "mean"): 1500.0 * MS}, False),
         (stated_littles_law, {}, True),
-        (stated_littles_law, {("in_flight", "mean"): 2.6}, False),
+        (stated_littles_law, {("concurrency", "mean"): 2.6}, False),
     ],
 )
 def test_stated_figures_are_held_against_each_other(
