@@ -45,6 +45,8 @@ SUBJECTS = (
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
     "serving_checks",
+    "serving_late_sends", "serving_overload", "serving_knee", "serving_errors", "serving_goodput", "serving_ttft",
+    "serving_long_prompts", "serving_prefix", "serving_scaling",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

@@ -76,7 +76,7 @@ MEASURED = frozenset(
     | {"sectors", "requests", "sectors/request", "wavefronts", "wavefronts/request", "warps", "warps/cycle", "threads"}
     | {"threads/inst", "blocks", "waves", "samples", "registers", "ratio"}
     | {"cores", "W", "°C"}
-    | {"tokens", "requests/s", "tokens/s"}
+    | {"tokens", "tokens/s", "requests/s"}
 )
 EVIDENCE = PLAIN | SCALED | MEASURED
 """Every unit that a figure may have."""
