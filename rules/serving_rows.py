@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+import numpy as np
+
+from diag.model.serving_log import EngineConditions
 from diag.model.serving_metrics import (
     LATENCIES,
     LATENCY_NAMES,
@@ -95,6 +99,7 @@ class ServingRunRow:
     prompt_lengths: str | None
     output_lengths: str | None
     shared_prefix_share: float | None
+    settings: Mapping[str, str]  # of the engine, as far as it says
     has_requests: bool  # the file holds them, one by one
     sent: int | None
     completed: int | None
@@ -103,6 +108,8 @@ class ServingRunRow:
     cancelled: int | None
     expired: int | None
     warm_up: int
+    mean_prompt_tokens: float | None  # of completed requests
+    mean_output_tokens: float | None
     stopped_early: int | None  # completed requests with fewer output tokens than were asked for
     duration_ns: int | None
     requests_per_s: float | None
@@ -146,6 +153,7 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
         prompt_lengths=load.prompt_lengths,
         output_lengths=load.output_lengths,
         shared_prefix_share=load.shared_prefix_share,
+        settings=_settings(run.engine),
         has_requests=has_requests,
         sent=counted.sent if has_requests else run.n_requests,
         completed=counted.completed if has_requests else run.n_completed,
@@ -154,6 +162,8 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
         cancelled=counted.cancelled if has_requests else None,
         expired=counted.expired if has_requests else None,
         warm_up=len(run.requests) - len(run.measured),
+        mean_prompt_tokens=_mean_tokens(run, "prompt_tokens", "input_tokens"),
+        mean_output_tokens=_mean_tokens(run, "output_tokens", "output_tokens"),
         stopped_early=early.stopped if early else None,
         duration_ns=run.duration_ns,
         requests_per_s=rate.requests_per_s if rate else _stated_rate(run, "request_rate", run.n_completed),
@@ -174,6 +184,24 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
             for c in checks(run)
         ],
     )
+
+
+def _settings(engine: EngineConditions | None) -> dict[str, str]:
+    """What is known, in words."""
+    if engine is None:
+        return {}
+    told = msgspec.structs.asdict(engine)
+    other = told.pop("other")
+    return {name: str(value) for name, value in told.items() if value is not None} | dict(other)
+
+
+def _mean_tokens(run: ServingRun, of_request: str, stated: str) -> float | None:
+    """Of completed requests, where it is known of all; else of what the file states in total."""
+    values = [getattr(each, of_request) for each in run.completed]
+    if values and None not in values:
+        return float(np.mean(values))
+    total = _stated(run, stated, "total")
+    return None if total is None or not run.n_completed else total / run.n_completed
 
 
 def _rates(run: ServingRun, objective: Objective | None) -> Rates | None:

@@ -95,9 +95,13 @@ def detect(path: Path) -> str:
 
 
 def is_other_json(path: Path) -> bool:
-    """Whether a file holds a JSON object that is no trace, as a report of diag does. Raises InputError as `detect`."""
+    """Whether a file holds a JSON object that is no trace or serving result, as a report of diag does.
+
+    Raises InputError as `detect`.
+    """
     head = read_head(path)
-    return head.lstrip()[:1] == b"{" and not kineto.looks_like_kineto(head)
+    is_input = kineto.looks_like_kineto(head) or serving_log.looks_like_serving_log(head)
+    return head.lstrip()[:1] == b"{" and not is_input
 
 
 def is_begun_data(path: Path) -> bool:
