@@ -31,6 +31,7 @@ from diag.rules.operator_rows import longest_first
 from diag.rules.rank_rows import collective_rows, rank_rows
 from diag.rules.report import ChangedThreshold, Part, Report
 from diag.rules.scope import PartAsked, part_of, traces_in_scope
+from diag.rules.serving_rows import serving_run_rows
 from diag.rules.shard_result import ShardResult, shard_results
 from diag.rules.thresholds import Limits
 from diag.rules.timeline_report import KernelRow, RangeRow
@@ -132,11 +133,12 @@ def _report(of: _Material, answers: Sequence[Answer], limits: Mapping[str, Limit
     explained = _together(explained_by(findings), [shard.explained for shard in of.shards])
     is_cut = any(source.is_cut for source in of.case.sources)
     launches = launch_rows(of.case, of.kernels, of.ladder)
+    serving = serving_run_rows(of.serving, limits.get("serving.goodput", {}))
     has_recorders = of.job.has_any(RECORDERS)
     return Report(
         sources=of.case.sources,
         notes={source.id: of.case.notes(source.id) for source in of.case.sources},
-        verdict=verdict(findings, clear, devices, of.kernels, explained=explained, is_cut=is_cut),
+        verdict=verdict(findings, clear, devices, of.kernels, serving, explained=explained, is_cut=is_cut),
         devices=devices,
         hardware=[row for part in of.parts for row in part.hardware],
         kernels=rooflines.with_rooflines(_kernels(of.parts), of.kernels, launches),
@@ -148,6 +150,7 @@ def _report(of: _Material, answers: Sequence[Answer], limits: Mapping[str, Limit
         timeline_ranks=rank_rows(of.job),
         collectives=collective_rows(of.job),
         measured_collectives=measured_collective_rows(of.job.comm_series),
+        serving=serving,
         live_devices=live_device_rows(of.watched),
         live_processes=live_process_rows(of.watched),
         ranges=_ranges(of.parts),

@@ -104,7 +104,7 @@ def remembered(report: Document) -> list[Remembered]:
 
 def _key(finding: FindingOf) -> Key:
     about = finding.subject
-    return finding.rule, about.device, pattern_of(about.kernel or about.range or "")
+    return finding.rule, about.device, about.load or pattern_of(about.kernel or about.range or "")
 
 
 def _window_ns(about: SubjectOf, windows: Mapping[tuple[int, int, int], int]) -> int | None:

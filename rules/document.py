@@ -33,6 +33,7 @@ class SubjectOf(msgspec.Struct):
     device: int | None = None
     kernel: str | None = None
     range: str | None = None
+    load: str | None = None
     window: tuple[Instant, Instant] | None = None
 
 
@@ -157,6 +158,40 @@ class LaunchOf(msgspec.Struct):
     replay: str | None = None
 
 
+class LatencyOf(msgspec.Struct):
+    name: str
+    count: Count | None = None
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+
+
+class ServingRunOf(msgspec.Struct):
+    """A load on a server."""
+
+    source: int
+    name: str
+    model: str | None = None
+    arrival: str | None = None
+    rate_per_s: float | None = None
+    burstiness: float | None = None
+    concurrency: Count | None = None
+    prompt_lengths: str | None = None
+    output_lengths: str | None = None
+    shared_prefix_share: float | None = None
+    mean_prompt_tokens: float | None = None
+    mean_output_tokens: float | None = None
+    requests_per_s: float | None = None
+    input_tokens_per_s: float | None = None
+    output_tokens_per_s: float | None = None
+    goodput_per_s: float | None = None
+    latencies: list[LatencyOf] = []
+    settings: Mapping[str, str] = {}
+
+
+class RequestsOf(msgspec.Struct):
+    runs: list[ServingRunOf] = []
+
+
 class PartOf(msgspec.Struct):
     window: tuple[Instant, Instant] | None
     range_name: str | None
@@ -175,10 +210,16 @@ class Document(msgspec.Struct):
     clear: list[AnswerOf] = []
     cannot_tell: list[AnswerOf] = []
     part: PartOf | None = None
+    serving: list[ServingRunOf] = []
 
 
 class _Written(Document, kw_only=True):
     schema: Literal["diag.report/1"]
+    requests: RequestsOf = msgspec.field(default_factory=RequestsOf)
+
+    def __post_init__(self) -> None:
+        """JSON has the loads under another name than a report."""
+        self.serving = self.requests.runs
 
 
 def read(path: Path) -> Document:

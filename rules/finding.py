@@ -21,7 +21,7 @@ CRITICAL_SHARE = 0.10
 
 def is_about_capture(rule_id: str) -> bool:
     """Whether a rule judges how something was recorded, and not the run."""
-    return rule_id.startswith("capture.") or rule_id == "ncu.conditions"
+    return rule_id.startswith("capture.") or rule_id in ("ncu.conditions", "serving.checks")
 
 
 def severity_of(share: float) -> Severity:

@@ -17,6 +17,7 @@ from diag.rules.measured_collective_rows import MeasuredCollectiveRow
 from diag.rules.measurement_rows import MeasurementRow
 from diag.rules.rank_rows import CollectiveRow, RankRow
 from diag.rules.roofline_report import KernelRoofline
+from diag.rules.serving_rows import ServingRunRow
 from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.store.case import Source
 
@@ -84,6 +85,7 @@ class Report:
     ceilings: Sequence[CeilingRow] = ()  # that came with the evidence
     measurements: Sequence[MeasurementRow] = ()  # of probes, in the order of their files
     measured_collectives: Sequence[MeasuredCollectiveRow] = ()  # that benchmarks timed
+    serving: Sequence[ServingRunRow] = ()  # loads on servers, in the order of their files
     live_devices: Sequence[LiveDeviceRow] = ()  # of workloads that were watched
     live_processes: Sequence[LiveProcessRow] = ()
     timeline_ranks: Sequence[RankRow] = ()  # of a job of which several ranks have timelines here

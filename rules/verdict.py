@@ -12,6 +12,7 @@ from diag.rules import profiled
 from diag.rules.engine import kernel_subject
 from diag.rules.finding import WARNING_SHARE, Clear, Finding, Subject, is_about_capture
 from diag.rules.report import Verdict
+from diag.rules.serving_rows import ServingRunRow
 from diag.rules.timeline_report import DeviceRow
 
 KERNEL_CAUSES = (
@@ -61,14 +62,15 @@ def verdict(
     clear: Sequence[Clear],
     devices: Sequence[DeviceRow],
     kernels: Sequence[ProfiledKernel] = (),
+    serving: Sequence[ServingRunRow] = (),
     *,
     explained: Mapping[str, Explained],
     is_cut: bool = False,
 ) -> Verdict:
     """Takes the first of the ranked findings that time can be won from, or that is at least a warning.
 
-    A job that stands still comes before whatever else is slow in it. A warning about a device, or about the ranks of a
-    job, comes before anything about the host alone, which matters when a device feels it.
+    A job that stands still comes before whatever else is slow in it. A warning about a device, the ranks of a job or a
+    load on a server comes before anything about the host alone, which matters when one of these feels it.
     """
     candidates = _candidates(findings)
     top = _most_specific(candidates, explained) if candidates else None
@@ -78,7 +80,7 @@ def verdict(
     if longest is not None and (top is None or top.severity == "info") and _is_at_its_limit(longest, clear):
         return Verdict(_weight(longest), " ".join(filter(None, (_AT_ITS_LIMIT, _ALONE, cut))), None)
     if top is None:
-        healthy = _healthy(findings, clear, devices)
+        healthy = _healthy(findings, clear, devices, serving)
         return replace(healthy, summary=" ".join(filter(None, (healthy.summary, beside, cut))))
     says_more = top.rule != "idle.gpu" and top.subject.launch is None
     excluded = list(_excluded(top.subject, findings, devices)) if says_more else []
@@ -89,8 +91,8 @@ def verdict(
 
 
 def _is_felt(subject: Subject) -> bool:
-    """Whether it is about what a device, or a job of several ranks, waits for."""
-    return subject.device is not None or subject.ranks is not None
+    """Whether it is about what a device, a job of several ranks, or who sends requests, waits for."""
+    return subject.device is not None or subject.ranks is not None or subject.load is not None
 
 
 def _longest(kernels: Sequence[ProfiledKernel], top: Finding | None) -> ProfiledKernel | None:
@@ -123,7 +125,7 @@ def _what_is_unseen(top: Finding) -> str:
     """Where no device's timeline is at hand."""
     if top.rule.startswith(("probe.", "comm.")):
         return _PROBES_ALONE
-    if top.rule.startswith(("nccl.", "job.")):
+    if top.rule.startswith(("nccl.", "job.", "serving.")):
         return ""
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
@@ -219,7 +221,12 @@ def _agreement(top: Finding, findings: Sequence[Finding], devices: Sequence[Devi
     return f"The same holds for {holds} ({spread} of their windows)."
 
 
-def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Sequence[DeviceRow]) -> Verdict:
+def _healthy(
+    findings: Sequence[Finding],
+    clear: Sequence[Clear],
+    devices: Sequence[DeviceRow],
+    serving: Sequence[ServingRunRow],
+) -> Verdict:
     judged = [device for device in devices if device.has_shares]
     if judged:
         longest = max(judged, key=lambda device: device.window_ns)
@@ -229,6 +236,23 @@ def _healthy(findings: Sequence[Finding], clear: Sequence[Clear], devices: Seque
             "Look into the kernels next."
         )
         return Verdict("No fault found on the timeline", summary, None)
+    if serving and any(answer.subject.load is not None and not is_about_capture(answer.rule) for answer in clear):
+        return Verdict("No fault found in serving", _served(serving), None)
     if any(not is_about_capture(answer.rule) for answer in clear):
         return Verdict("No fault found in what was captured", "See below for what could not be told, and why.", None)
     return Verdict("Cannot tell", "Too little was captured for any rule to decide; see below what is missing.", None)
+
+
+def _served(runs: Sequence[ServingRunRow]) -> str:
+    """How the load went that completed most requests a second."""
+    best = max(runs, key=lambda run: run.requests_per_s or 0.0)
+    rate = None if best.requests_per_s is None else units.quantity(best.requests_per_s, "requests/s")
+    ttft = next((of for of in best.latencies if of.name == "ttft" and of.p50_ns is not None), None)
+    done = None if best.completed is None else f"{units.count(best.completed, 'request')} completed"
+    parts = (
+        " at ".join(filter(None, (done, rate))),
+        None if ttft is None or ttft.p50_ns is None else f"TTFT P50 {units.time(ttft.p50_ns)}",
+        None if ttft is None or ttft.p99_ns is None else f"P99 {units.time(ttft.p99_ns)}",
+    )
+    of_several = f"Of {len(runs)} loads, {best.name} completed most: " if len(runs) > 1 else ""
+    return f"{of_several}{', '.join(filter(None, parts))}. See below for what could not be told, and why."

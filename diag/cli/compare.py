@@ -54,8 +54,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="METRIC",
-            help="What the verdict is about: step, window, gpu-busy, kernels, launches, kernel:NAME or range:NAME "
-            "(default: step, else kernels, launches, window).",
+            help="What the verdict is about: step, window, gpu-busy, kernels, launches, ttft, tpot, itl, e2e, "
+            "kernel:NAME or range:NAME (default: step, else kernels, launches, window, e2e).",
         ),
     ] = None,
     fail_on_regression: Annotated[
@@ -93,6 +93,8 @@ def compare(
     Example: diag compare runs/main runs/branch --metric range:decode
 
     Example: diag compare main.diag branch.nsys-rep --fail-on-regression 5
+
+    Example: diag compare serve-main.jsonl serve-branch.jsonl --metric ttft
     """
     from diag.compare.comparison import compare as compared
     from diag.compare.comparison import gate

@@ -42,7 +42,7 @@ def with_case(
         operator_types=_operator_types(case),
         shapes=_shapes(case),
         grids=_grids(kernels) or facts.grids,
-        request_rate_per_s=_request_rate(traces),
+        request_rate_per_s=_request_rate(traces) or facts.request_rate_per_s,
         is_cut=any(source.is_cut for source in case.sources),
         profiler_share=_profiler_share(traces),
     )

@@ -10,7 +10,7 @@ from diag.compare.noise import RUN_TO_RUN, Shift, beyond_chance
 
 Answer = Literal["improved", "regressed", "within noise", "not comparable", "cannot tell", "new", "gone"]
 
-Repeats = Literal["runs", "steps", "launches", "instances"]
+Repeats = Literal["runs", "steps", "launches", "instances", "requests", "outputs"]
 """What the noise of a figure is told from."""
 
 OF_TOTALS: tuple[Repeats, ...] = ("runs", "steps")

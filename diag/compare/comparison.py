@@ -14,6 +14,7 @@ from diag.compare.headline import Headline, headline_of
 from diag.compare.nccl import NcclComparison, compare_nccl
 from diag.compare.questions import Domain
 from diag.compare.recording import Side
+from diag.compare.serving import ServingComparison, compare_serving
 from diag.compare.sides import Sides
 from diag.compare.tables import ProfiledChange, RangeChange
 
@@ -31,6 +32,7 @@ class Comparison:
     ranges: Sequence[RangeChange]
     findings: Sequence[FindingChange]
     nccl: NcclComparison | None = None
+    serving: ServingComparison | None = None
 
     @property
     def answer(self) -> Answer:
@@ -46,8 +48,9 @@ class Comparison:
         """Whether there is any figure that both sides have, or both have logs of NCCL."""
         changes = [self.headline.change, *self.figures, *self.kernels]
         changes += [each.change for each in self.launches] + [each.change for each in self.ranges]
+        changes += self.serving.latencies if self.serving else []
         has_figure = any(change.before is not None and change.after is not None for change in changes)
-        return has_figure or self.nccl is not None
+        return has_figure or self.nccl is not None or bool(self.serving and self.serving.rates)
 
 
 def compare(
@@ -82,6 +85,20 @@ def compare(
         ],
         findings=finding_changes(before, after),
         nccl=compare_nccl(before.runs[0].nccl, after.runs[0].nccl),
+        serving=_serving(sides, is_closed="run" in closed),
+    )
+
+
+def _serving(sides: Sides, *, is_closed: bool) -> ServingComparison | None:
+    """Latencies and rates are of a whole run."""
+    found = compare_serving(sides)
+    if found is None or not is_closed:
+        return found
+    return replace(
+        found,
+        latencies=[replace(change, answer="not comparable") for change in found.latencies],
+        by_output=[replace(change, answer="not comparable") for change in found.by_output],
+        rates=[replace(rate, answer="not comparable") for rate in found.rates],
     )
 
 

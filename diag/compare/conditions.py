@@ -78,7 +78,11 @@ class Condition:
 def conditions_of(before: Side, after: Side, allowed: Collection[str] = ()) -> list[Condition]:
     """All six, in the order in which one would ask."""
     sides = [run.facts for run in before.runs], [run.facts for run in after.runs]
-    return [Condition(name, [ask(*sides) for ask in questions], name in allowed) for name, questions in _ASKED.items()]
+    of_loads = _ASKED_OF_LOADS if any(facts.n_loads for side in sides for facts in side) else {}
+    return [
+        Condition(name, [ask(*sides) for ask in (*questions, *of_loads.get(name, ()))], name in allowed)
+        for name, questions in _ASKED.items()
+    ]
 
 
 def _links(before: Known, after: Known) -> Evidence:
@@ -171,3 +175,24 @@ _ASKED: dict[Name, Sequence[Question]] = {
         equal("time resolution", lambda facts: facts.tick_ns, NOTHING),
     ),
 }
+
+_ASKED_OF_LOADS: dict[Name, Sequence[Question]] = {
+    "model": (equal("served model", lambda facts: facts.served_model, EVERYTHING),),
+    "lengths": (
+        near("prompt tokens", lambda facts: facts.prompt_tokens, EVERYTHING, _by_rate, lambda mean: f"{mean:,.4g}"),
+        near(
+            "shared prefix", lambda facts: facts.shared_prefix_share, EVERYTHING,
+            lambda a, b: abs(a - b) <= MARGIN_OF_RATES, units.share,
+        ),
+        equal("asked output lengths", lambda facts: facts.output_lengths, EVERYTHING),
+        near("output tokens", lambda facts: facts.output_tokens, NOTHING, _by_rate, lambda mean: f"{mean:,.4g}"),
+    ),
+    "arrival": (
+        equal("arrivals", lambda facts: facts.arrivals, OF_THE_RUN),
+        near("burstiness", lambda facts: facts.burstiness, OF_THE_RUN, _by_rate, lambda ratio: f"{ratio:g}"),
+        equal("requests in flight", lambda facts: facts.concurrency, OF_THE_RUN),
+    ),
+}  # fmt: skip
+"""Asked besides, where a side has loads on a server. That outputs are longer decides end-to-end times alone, of which
+there is a table by their lengths.
+"""

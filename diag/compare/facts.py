@@ -33,6 +33,16 @@ class Facts:
     grids: Variants | None = None  # launches of a kernel with a certain block, by its grid
     # arrival
     request_rate_per_s: float | None = None
+    # loads on a server
+    n_loads: int = 0
+    served_model: str | None = None
+    arrivals: str | None = None
+    concurrency: int | None = None  # of a single load
+    burstiness: float | None = None
+    prompt_tokens: float | None = None  # of a completed request, on average
+    output_lengths: str | None = None  # that were asked for, in words
+    shared_prefix_share: float | None = None
+    output_tokens: float | None = None
     # configuration and warmth
     tools: str | None = None
     tool_versions: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from diag.compare import serving
 from diag.compare.changes import Amount, Change, judged
 from diag.compare.noise import Values
 from diag.compare.questions import Domain
@@ -13,9 +14,10 @@ from diag.compare.series import Series, sum_of, together
 from diag.compare.sides import Sides
 from diag.errors import UsageError
 from diag.model.near import did_you_mean, near
+from diag.model.serving_metrics import LATENCY_NAMES, Latency
 from diag.store.names import pattern_of
 
-PLAIN_METRICS = ("step", "window", "gpu-busy", "kernels", "launches")
+PLAIN_METRICS = ("step", "window", "gpu-busy", "kernels", "launches", "ttft", "tpot", "itl", "e2e")
 NAMED_METRICS = ("kernel:NAME", "range:NAME")
 METRICS = (*PLAIN_METRICS, *NAMED_METRICS)
 
@@ -46,10 +48,19 @@ def _judged(found: Headline, sides: Sides) -> Headline:
 
 
 def _best(sides: Sides) -> Headline:
-    """The first that both sides have: a step, all kernels, what Nsight Compute measured, the window."""
-    tried = [found for metric in ("step", "kernels", "launches", "window") if (found := _metric(sides, metric))]
+    """The first that both sides have: a step, all kernels, what Nsight Compute measured, the window, a request."""
+    metrics = ("step", "kernels", "launches", "window", *_of_requests(sides))
+    tried = [found for metric in metrics if (found := _metric(sides, metric))]
     whole = [found for found in tried if found.change.before is not None and found.change.after is not None]
     return (whole or tried[::-1])[0]
+
+
+def _of_requests(sides: Sides) -> Sequence[str]:
+    """End-to-end time is what a user waits for, unless outputs are longer on one side."""
+    keys = serving.matched(sides) if any(run.loads for run in sides.runs) else ()
+    if not keys:
+        return ()
+    return ("tpot", "ttft") if serving.outputs_differ(sides, keys[-1]) else ("e2e", "tpot", "ttft")
 
 
 def _metric(sides: Sides, metric: str) -> Headline | None:
@@ -66,6 +77,8 @@ def _metric(sides: Sides, metric: str) -> Headline | None:
             return Headline(metric, f"kernel time{_each(sides)}", "device", _all_kernels(sides, metric))
         case "launches", "":
             return Headline(metric, "time of the profiled kernels that both have", "profile", _launches(sides, metric))
+        case ("ttft" | "tpot" | "itl" | "e2e") as which, "":
+            return _request(sides, which)
         case "kernel", str(name) if name:
             return _kernel(sides, metric, name)
         case "range", str(name) if name:
@@ -126,6 +139,13 @@ def _all_kernels(sides: Sides, metric: str) -> Change:
 
 def _uncounted(amount: Amount | None) -> Amount | None:
     return None if amount is None else replace(amount, count=None)
+
+
+def _request(sides: Sides, which: Latency) -> Headline:
+    """The median at the last load that both sides have, which in a sweep is the heaviest."""
+    keys = serving.matched(sides)
+    change = serving.median_change(sides, which, keys[-1] if keys else "")
+    return Headline(which, f"median {LATENCY_NAMES[which]}{serving.at_load(sides, keys)}", "run", change)
 
 
 # ---- of what was asked for by name, or profiled --------------------------------------------------------------------

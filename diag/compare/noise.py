@@ -127,6 +127,30 @@ def of_sums(before: Sequence[Values], after: Sequence[Values], margin_ns: float)
     )
 
 
+def of_tails(before: Values, after: Values, part: float, margin_ns: float) -> Shift | None:
+    """The difference between two quantiles of what repeats, `part` of which lies below: 0.99 for a P99.
+
+    Each lies between two order statistics, whatever the distribution: how many values exceed it is binomial (David and
+    Nagaraja, Order Statistics, 2003, section 7.1). The interval of the difference is from the lower end of one to the
+    upper end of the other, each end with a quarter of the error. None where a side has too few values for that: 437
+    for a P99.
+    """
+    older, newer = _Tail.of(before, part), _Tail.of(after, part)
+    error = (1 - LEVEL) / 4
+    low_ns, high_ns = newer.low(error) - older.high(error), newer.high(error) - older.low(error)
+    if not (math.isfinite(low_ns) and math.isfinite(high_ns)):
+        return None
+    return Shift(
+        ns=float(np.quantile(after, part) - np.quantile(before, part)),
+        low_ns=low_ns,
+        high_ns=high_ns,
+        p_longer=_p_apart(older, newer, margin_ns),
+        p_shorter=_p_apart(newer, older, margin_ns),
+        n_before=len(before),
+        n_after=len(after),
+    )
+
+
 def counts_differ(before: Values, after: Values) -> bool | None:
     """Whether how often something comes in a step differs beyond chance; None where the steps are too few to tell."""
     if min(len(before), len(after)) > 1 and np.ptp(before) == 0 == np.ptp(after):
@@ -185,6 +209,55 @@ def _p_of_normal(excess: float, deviation: float) -> float:
     if not deviation:
         return 0.0 if excess > 0 else 1.0
     return math.erfc(excess / deviation / math.sqrt(2)) / 2
+
+
+# ---- tails ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Tail:
+    """The largest values, largest first, and the chance that no more than so many of all exceed the quantile."""
+
+    values: Values  # (k,)
+    at_most: Values  # (k,): [j] of at most j
+
+    @classmethod
+    def of(cls, values: Values, part: float) -> _Tail:
+        n, beyond = len(values), 1 - part
+        k = min(n, math.ceil(n * beyond + 10 * math.sqrt(n * beyond * part)) + 20)
+        j = np.arange(1, k)
+        steps = np.log(n - j + 1) - np.log(j) + math.log(beyond / part)  # of the binomial chance of j values more
+        chances = np.exp(np.concatenate(([0.0], np.cumsum(steps))) + n * math.log(part)) if k else np.empty(0)
+        return cls(np.sort(values)[::-1][:k], np.cumsum(chances))
+
+    def high(self, error: float) -> float:
+        """What the quantile exceeds with no more than that chance; infinite where no value is so large."""
+        at = int(np.searchsorted(self.at_most, error, side="right")) - 1
+        return float(self.values[at]) if at >= 0 else math.inf
+
+    def low(self, error: float) -> float:
+        """What it stays below with no more than that chance."""
+        at = int(np.searchsorted(self.at_most, 1 - error))
+        return float(self.values[at]) if at < len(self.values) else -math.inf
+
+
+def _p_apart(lower: _Tail, higher: _Tail, margin_ns: float) -> float:
+    """The smallest error with which the upper quantile is still above the lower one by more than the margin."""
+    least, most = math.log(LEAST_P), math.log(0.5)
+
+    def are_apart(error: float) -> bool:
+        return higher.low(error) > lower.high(error) + margin_ns
+
+    if not are_apart(0.5):
+        return 1.0
+    for _ in range(40):
+        middle = (least + most) / 2
+        least, most = (least, middle) if are_apart(math.exp(middle)) else (middle, most)
+    return 2 * math.exp(most)
+
+
+LEAST_P = 1e-12
+"""Below this binomial chances are lost in rounding."""
 
 
 # ---- sums ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from diag.compare.case_facts import with_case
+from diag.compare.loads import with_requests
 from diag.compare.of_report import recording_of as reported
 from diag.compare.places import device_places, input_places
 from diag.compare.recording import Kernel, Key, RangeTimes, Recording
@@ -17,6 +18,7 @@ from diag.rules import document
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.scope import traces_in_scope
 from diag.rules.stored import report_of
+from diag.serving.run import serving_runs
 from diag.store.case import Case
 from diag.timeline.trace import Trace
 
@@ -48,6 +50,7 @@ def recording_of(case: Case, options: AnalysisOptions, path: str) -> Recording:
         ranges=ranges,
         has_all_ranges=True,
         lacks=(),
+        loads=with_requests(told.loads, serving_runs(case)),
         nccl=Job(case).nccl if any(source.has("log_event") for source in case.sources) else None,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from diag.compare.loads import loads_of
 from diag.compare.places import device_places, input_places, ordinal_place
 from diag.compare.recording import Kernel, Key, RangeTimes, Recording
 from diag.compare.report_facts import facts_of
@@ -35,6 +36,7 @@ def recording_of(report: Document, path: str) -> Recording:
         ranges=_ranges(report),
         has_all_ranges=False,
         lacks=(LACKS,),
+        loads=loads_of(report.serving),
     )
 
 

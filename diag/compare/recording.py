@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from diag.compare.facts import Facts
+from diag.compare.loads import Load
 from diag.compare.series import Series
 from diag.errors import UsageError
 from diag.ranks.nccl_health import NcclHealth
@@ -62,6 +63,7 @@ class Recording:
     has_all_ranges: bool  # a report lists the longest alone
     lacks: Sequence[str] = ()  # what this kind of input cannot tell, in words
     nccl: NcclHealth | None = None  # of logs, which only a case holds
+    loads: Sequence[Load] = ()  # on a server, in the order of their files
 
 
 @dataclass(frozen=True, eq=False)

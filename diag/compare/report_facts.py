@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from diag.compare.facts import Facts, Variants
 from diag.compare.precision import precision_of
 from diag.compare.recording import Kernel, Key
 from diag.model import units
-from diag.rules.document import Document, SourceOf
+from diag.rules.document import Document, ServingRunOf, SourceOf
 
 COSTLY = ("api", "nvtx", "operator", "python", "shapes", "allocation", "os_call", "cpu_sample", "sched", "gpu_metrics")
 """What a program runs slower for when it is captured."""
@@ -46,10 +47,35 @@ def facts_of(report: Document, kernels: Mapping[Key, Kernel]) -> Facts:
                 "timeline" if timelines else None,
                 "profile" if report.launches else None,
                 "watch" if any(source.kind == "live" for source in report.sources) else None,
+                "load on a server" if report.serving else None,
             ]
         ),
         tick_ns=max((source.time_resolution_ns for source in timelines), default=None),
+        **_of_loads(report.serving),
     )
+
+
+def _of_loads(loads: Sequence[ServingRunOf]) -> dict[str, Any]:
+    """Of several, what they have in common: they are matched by their rate, or by what was in flight, one by one."""
+    one = loads[0] if len(loads) == 1 else None
+    return {
+        "n_loads": len(loads),
+        "served_model": listed(load.model for load in loads),
+        "arrivals": listed(load.arrival for load in loads),
+        "request_rate_per_s": one.rate_per_s if one else None,
+        "concurrency": one.concurrency if one else None,
+        "burstiness": one.burstiness if one else None,
+        "prompt_tokens": _mean([load.mean_prompt_tokens for load in loads]),
+        "output_lengths": listed(load.output_lengths for load in loads),
+        "shared_prefix_share": _mean([load.shared_prefix_share for load in loads]),
+        "output_tokens": _mean([load.mean_output_tokens for load in loads]),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 _LOCKED: Mapping[bool | None, str] = {True: "locked to base", False: "not locked"}

@@ -14,6 +14,9 @@ from diag.compare.series import Series
 Pick = Callable[[Recording], Series | None]
 """The figure in one recording; None where it has none."""
 
+Within = Callable[[Series | None, Series | None], Shift | None]
+"""The shift between what repeats in the only recording of each side."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sides:
@@ -67,6 +70,17 @@ class Sides:
         """How the median of what repeats changed: its amounts are medians, of several runs the mean of theirs."""
         return replace(self._change(lambda run: _typical(pick(run)), repeats), name=name, short_name=name)
 
+    def tail(self, pick: Pick, part: float, *, name: str, repeats: Repeats) -> Change:
+        """How a quantile of what repeats changed: the figure is the quantile, below which `part` of the values lie."""
+
+        def within(before: Series | None, after: Series | None) -> Shift | None:
+            if before is None or after is None or before.each_ns is None or after.each_ns is None:
+                return None
+            margin_ns = max(RUN_TO_RUN * before.total_ns, self.resolution_ns)
+            return noise.of_tails(before.each_ns, after.each_ns, part, margin_ns)
+
+        return replace(self._change(pick, repeats, within), name=name, short_name=name)
+
     def profiled(self, pick: Pick, *, place: str, name: str, short_name: str = "", configuration: str = "") -> Change:
         """How the time of launches that were measured one by one changed: they are of no step."""
         change = self._change(pick, "launches")
@@ -79,12 +93,12 @@ class Sides:
         share = change.moved_ns / whole_ns if whole_ns else None
         return replace(change, place=place, name=name, short_name=name, share=share)
 
-    def _change(self, pick: Pick, repeats: Repeats) -> Change:
+    def _change(self, pick: Pick, repeats: Repeats, within: Within | None = None) -> Change:
         before, after = ([pick(run) for run in side.runs] for side in (self.before, self.after))
         if self.is_repeated:
             shift, repeats = noise.of_runs(_totals(before), _totals(after), self.resolution_ns), "runs"
         else:
-            shift = self._within(before[0], after[0])
+            shift = (within or self._within)(before[0], after[0])
         return Change(
             place="",
             name="",

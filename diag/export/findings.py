@@ -26,6 +26,7 @@ _FINDING = (
     ("device", "INTEGER"),
     ("range", "TEXT"),
     ("kernel", "TEXT"),
+    ("load", "TEXT"),
     ("window_start_ns", "INTEGER"),
     ("window_end_ns", "INTEGER"),
 )
@@ -64,7 +65,7 @@ def _finding(rank: int, finding: Finding) -> Row:
     return (
         rank, finding.id, finding.rule, finding.severity, finding.title, finding.claim, finding.confidence,
         finding.share, finding.recoverable_ns, finding.counterfactual, finding.refute, "\n".join(finding.next),
-        about.source, about.process, about.device, about.range, about.kernel, start_ns, end_ns,
+        about.source, about.process, about.device, about.range, about.kernel, about.load, start_ns, end_ns,
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ class _Scope:
             return phrases.source_name(report, *sources)
         if all(about.launch is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
             return f"{len(here)} of {units.count(looked_at, 'kernel')}"
+        if all(about.load is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
+            return f"{len(here)} of {units.count(looked_at, 'load')}"
         names = [name for name in here if name]
         if len(names) <= MOST_SUBJECTS:
             return "; ".join(names)
@@ -193,7 +195,7 @@ _NUMBER = re.compile(r"^\d+")
 def _about(answer: Clear | CannotTell) -> tuple[str, Subject]:
     about = answer.subject
     device = Subject(about.source, about.process, about.device)
-    return answer.rule, replace(device, launch=about.launch)
+    return answer.rule, replace(device, launch=about.launch, load=about.load)
 
 
 def _alike(scope: _Scope, named: Iterable[tuple[str, Clear | CannotTell]]) -> list[Alike]:

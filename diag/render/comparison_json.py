@@ -14,6 +14,7 @@ from diag.compare.findings import FindingChange
 from diag.compare.nccl import NcclComparison
 from diag.compare.noise import LEVEL
 from diag.compare.recording import Recording, Side
+from diag.compare.serving import ServingComparison
 from diag.compare.tables import ProfiledChange
 from diag.render import comparison_phrases
 from diag.render.json_report import plain
@@ -52,7 +53,25 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "ranges": [{**_placed(each.change), "time": each.time} for each in comparison.ranges],
         "findings": [_finding(each) for each in comparison.findings],
         "nccl": _nccl(comparison.nccl),
+        "serving": _serving(comparison.serving),
     }
+
+
+def _serving(of: ServingComparison | None) -> dict[str, Any] | None:
+    if of is None:
+        return None
+    return {
+        "latencies": [_of_load(each) for each in of.latencies],
+        "by_output": [_of_load(each) for each in of.by_output],
+        "rates": [{**asdict(each), "ratio": each.ratio} for each in of.rates],
+        "settings": [asdict(each) for each in of.settings],
+        "unmatched": of.unmatched,
+        "other_lengths": of.other_lengths,
+    }
+
+
+def _of_load(change: Change) -> dict[str, Any]:
+    return {"load": change.place or None, "name": change.name, "answer": change.answer, **_change(change)}
 
 
 def _nccl(of: NcclComparison | None) -> dict[str, Any] | None:

@@ -237,7 +237,7 @@ def findings_tally(comparison: Comparison) -> str:
 
 def how_judged(comparison: Comparison) -> list[str]:
     """What the answers of the tables rest on."""
-    kinds: tuple[Repeats, ...] = ("runs", "steps", "launches", "instances")
+    kinds: tuple[Repeats, ...] = ("runs", "steps", "launches", "instances", "requests", "outputs")
     used = [each for each in kinds if any(change.repeats == each for change in _all_changes(comparison))]
     if not used:
         return ["Nothing repeats here: no table tells its noise."]
@@ -245,12 +245,21 @@ def how_judged(comparison: Comparison) -> list[str]:
     return [
         f"By {ranks}; of what a table calls changed, {100 * ERROR:.0f} % at most are expected to be chance. Cannot "
         "tell: what changed by more than noise may do, and repeats too little. New and gone: on one side only.",
+        *([_TAILS] if comparison.serving and used != ["runs"] else []),
     ]
+
+
+_TAILS = (
+    "P99: by the order statistics between which it lies, for which a side needs 437 values. Requests that wait for "
+    "each other are less sure than they look: name folders with repeats of each run."
+)
 
 
 def _all_changes(comparison: Comparison) -> list[Change]:
     of_ranges = [each.change for each in comparison.ranges]
-    return [*comparison.figures, *comparison.kernels, *(each.change for each in comparison.launches), *of_ranges]
+    of_loads = [*comparison.serving.latencies, *comparison.serving.by_output] if comparison.serving else []
+    of_launches = [each.change for each in comparison.launches]
+    return [*comparison.figures, *comparison.kernels, *of_launches, *of_ranges, *of_loads]
 
 
 # ---- what was read -------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from diag.render.comparison_phrases import (
     tally,
     time_of,
 )
+from diag.render.comparison_serving import serving_tables
 from diag.render.table import Table
 from diag.rules.document import SpeedOfLightOf
 
@@ -25,7 +26,13 @@ NOTHING = SpeedOfLightOf()
 
 def tables(comparison: Comparison, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
-    made = [devices(comparison), kernels(comparison, top), launches(comparison, top), ranges(comparison, top)]
+    made = [
+        *serving_tables(comparison),
+        devices(comparison),
+        kernels(comparison, top),
+        launches(comparison, top),
+        ranges(comparison, top),
+    ]
     return [table for table in made if table.rows]
 
 

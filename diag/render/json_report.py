@@ -47,7 +47,7 @@ def document(report: Report) -> dict[str, Any]:
         "ranks": [*map(asdict, report.timeline_ranks), *map(asdict, report.ranks)],
         "groups": [asdict(row) for row in report.groups],
         "collectives": [asdict(row) for row in report.collectives],
-        "requests": {},
+        "requests": {"runs": [asdict(row) for row in report.serving]} if report.serving else {},
         "ceilings": [asdict(row) for row in report.ceilings],
         "baseline": _baseline(report.baseline) if report.baseline else None,
         "findings": [_finding(finding, report) for finding in report.findings],

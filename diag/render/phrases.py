@@ -308,6 +308,8 @@ def subject(report: Report, about: Subject) -> str:
     parts = []
     if about.process is not None and about.source in report.shared_by_processes:
         parts.append(f"pid {about.process}")
+    if about.load is not None and len(report.serving) > 1:
+        parts.append(about.load)
     if len(report.sources) > 1:
         parts.append(source_name(report, about.source))
     return ", ".join(parts)

@@ -13,6 +13,7 @@ from diag.render.live_tables import live_devices, live_processes
 from diag.render.measured_collective_table import measured_collectives
 from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
+from diag.render.serving_tables import SERVING_TABLES
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import Report
 from diag.rules.timeline_report import DeviceRow, KernelRow
@@ -24,7 +25,7 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|bool|long|short|char)\)(?=\d)")
 def tables(report: Report, top: int) -> list[Table]:
     """Those that have something to say, in reading order."""
     of = (
-        measurements, measured_collectives, live_devices, live_processes,
+        measurements, measured_collectives, *SERVING_TABLES, live_devices, live_processes,
         ranks, collectives, devices, hardware, copies, kernels, operators, profiled, vendor, ranges, ceilings,
     )  # fmt: skip
     made = [table_of(report, top) for table_of in of]

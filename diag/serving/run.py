@@ -133,6 +133,11 @@ class ServingRun:
         """From the first measured request sent to the last ended; else what the file states."""
         return span_ns(self.requests) or self.stated_duration_ns
 
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether its file ends before the run did."""
+        return any(source.id == self.source_id and source.is_cut for source in self.case.sources)
+
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
         return (dict(row) for row in self.case.rows(sql, (self.id,)))
 

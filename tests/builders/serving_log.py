@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -68,3 +69,22 @@ def request(
         finish_reason="length",
     )  # fmt: skip
     return msgspec.structs.replace(plain, **fields)
+
+
+def step(number: int, start_ns: int, end_ns: int, **fields: object) -> StepRecord:
+    """One step of an engine; other fields by their names."""
+    return msgspec.structs.replace(StepRecord(number=number, start_ns=start_ns, end_ns=end_ns), **fields)
+
+
+def steps_alone(requests: Sequence[RequestRecord], **fields: object) -> list[StepRecord]:
+    """Steps of an engine that serves one request after the other: its prompt, then token by token, without a pause."""
+    made: list[StepRecord] = []
+    for each in requests:
+        assert each.sent_ns is not None, "a request of a builder has times"
+        times = [each.sent_ns, *each.token_ns]
+        new = (each.prompt_tokens or 0) - (each.cached_tokens or 0)
+        for at, (start_ns, end_ns) in enumerate(pairwise(times)):
+            what = {"prefill_tokens": new, "n_prefills": 1} if at == 0 else {"decode_tokens": 1, "n_decodes": 1}
+            left = {"n_running": int(end_ns < times[-1])}
+            made.append(step(len(made), start_ns, end_ns, **what, **left, **fields))
+    return made

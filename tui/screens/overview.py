@@ -16,6 +16,7 @@ from diag.render.ceiling_table import ceilings
 from diag.render.layout import columns, elide
 from diag.render.measurement_table import measurements
 from diag.render.palette import SEVERITIES
+from diag.render.serving_tables import SERVING_TABLES
 from diag.render.table import Table
 from diag.rules.launch_report import LaunchRow
 from diag.rules.report import Report
@@ -167,8 +168,8 @@ def _launch(row: LaunchRow, width: int) -> Content:
 
 
 def _tables(report: Report, width: int) -> Iterator[Entry]:
-    """Benchmarks have no timeline: what they measured, as the report in text has it."""
-    for table in (measurements(report, TOP), ceilings(report, TOP)):
+    """Benchmarks and loads on servers have no timeline: what was measured, as the report in text has it."""
+    for table in (table_of(report, TOP) for table_of in (measurements, *SERVING_TABLES, ceilings)):
         if table.rows:
             yield heading(safe(table.title))
             yield from (Entry(content(line, room=width)) for line in _set(table, width))

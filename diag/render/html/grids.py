@@ -14,6 +14,7 @@ from diag.render.live_tables import live_devices, live_processes
 from diag.render.measured_collective_table import measured_collectives
 from diag.render.measurement_table import measurements
 from diag.render.rank_tables import collectives, ranks
+from diag.render.serving_tables import SERVING_TABLES
 from diag.render.tables import hardware
 from diag.rules.launch_report import LaunchRow
 from diag.rules.report import Report
@@ -31,6 +32,7 @@ def grids(report: Report) -> str:
         [
             grid_of("measurements", measurements(report, MOST_ROWS), len(report.measurements)),
             grid_of("measured-collectives", measured_collectives(report, MOST_ROWS)),
+            *(grid_of(table_of.__name__.replace("_", "-"), table_of(report, MOST_ROWS)) for table_of in SERVING_TABLES),
             grid_of("live-devices", live_devices(report, MOST_ROWS), len(report.live_devices)),
             grid_of("live-processes", live_processes(report, MOST_ROWS), len(report.live_processes)),
             grid_of("ranks", ranks(report, MOST_ROWS), len(report.timeline_ranks)),

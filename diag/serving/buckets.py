@@ -1,0 +1,68 @@
+"""Latencies by length: a mean over short and long requests together is that of neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diag.model.serving_metrics import ServedRequest, completed
+
+MOST_BUCKETS = 4
+FEWEST_REQUESTS = 20
+"""In a bucket: below that a P95 is the largest value."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Completed requests of `least` to `most` tokens, both included."""
+
+    least: int
+    most: int
+    requests: Sequence[ServedRequest]
+
+
+Length = Callable[[ServedRequest], int | None]
+
+
+def prompt_tokens(request: ServedRequest) -> int | None:
+    return request.prompt_tokens
+
+
+def output_tokens(request: ServedRequest) -> int | None:
+    """That came out, and not those that were asked for: a model may stop early."""
+    return request.output_tokens
+
+
+def by_length(requests: Sequence[ServedRequest], length: Length, most: int = MOST_BUCKETS) -> list[Bucket]:
+    """Buckets of about equally many requests, ascending; requests of one length share one. Empty where there would be
+    one only: all are alike, or too few.
+    """
+    known = sorted(((n, each) for each in completed(requests) if (n := length(each)) is not None), key=lambda of: of[0])
+    wanted = min(most, len(known) // FEWEST_REQUESTS)
+    if wanted < 2:
+        return []
+    lengths = np.array([n for n, _ in known])
+    ends = np.unique(np.quantile(lengths, np.arange(1, wanted + 1) / wanted, method="higher"))
+    # A bucket ends with the last request of the length at its quantile.
+    cuts = np.searchsorted(lengths, ends, side="right")
+    buckets = [
+        Bucket(int(lengths[start]), int(lengths[end - 1]), [each for _, each in known[start:end]])
+        for start, end in zip([0, *cuts[:-1]], cuts, strict=True)
+    ]
+    return buckets if len(buckets) > 1 else []
+
+
+@dataclass(frozen=True)
+class EarlyStops:
+    """Completed requests that put out fewer tokens than were asked for, of those where both are known."""
+
+    stopped: int
+    known: int
+
+
+def early_stops(requests: Sequence[ServedRequest]) -> EarlyStops | None:
+    """None where no request says what was asked for. Two runs that stop differently compare by actual output tokens."""
+    known = [each.stopped_early for each in completed(requests) if each.stopped_early is not None]
+    return EarlyStops(sum(known), len(known)) if known else None
