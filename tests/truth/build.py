@@ -88,8 +88,11 @@ def load(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
     )  # fmt: skip
 
 
-LEAST_OF = {"serving.overload": thresholds.load()["serving.overload"]["shortfall"]}
-"""Of rules whose dose is aimed at: arrivals are drawn, and may come out fewer than meant."""
+LEAST_OF = {
+    rule: thresholds.load()[rule][name]
+    for rule, name in (("serving.overload", "shortfall"), ("serving.retries", "share"))
+}
+"""Of rules whose dose is aimed at: arrivals and failures are drawn, and may come out fewer than meant."""
 
 
 def _reported(recorded: Recorded) -> Report:
