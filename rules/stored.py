@@ -101,6 +101,7 @@ JUDGING = (
     "diag.timeline",
     "diag.launches",
     "diag.ranks",
+    "diag.serving",
     "diag.model",
     "diag.model.data",
     "diag.store",

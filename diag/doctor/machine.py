@@ -27,6 +27,7 @@ CORE = (
     "msgspec",
     "numpy",
     "pandas",
+    "prometheus-client",
     "protobuf",
     "pyarrow",
     "rich",

@@ -34,6 +34,7 @@ from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.rank_clocks import align_ranks, calls_in
 from diag.ingest.rank_names import name_ranks
 from diag.ingest.recorder import read as recorder
+from diag.ingest.serving import log as serving_log
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.unread import add_unread, check_any_read
 from diag.ingest.waits import store_waits
@@ -310,6 +311,7 @@ _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     "nccl-ras": ras_json.read,
     nccl_tests.KIND: nccl_tests.read,
     topology.KIND: topology.read,
+    serving_log.KIND: serving_log.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 

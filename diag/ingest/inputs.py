@@ -143,6 +143,7 @@ _NAMES = {
     "nccl-ras": "status of NCCL's RAS",
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
+    "serving-log": "serving log",
     LIVE: "record of a watch",
     UNREAD: "unreadable file",
 }

@@ -52,8 +52,8 @@ class EngineConditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     other: Mapping[str, str] = {}
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="run"):
-    """The first line."""
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="run"):
+    """The first line of a run; it tells the kind of the file, so that nothing of it is left away."""
 
     schema: str = SCHEMA
     diag_version: str

@@ -1,0 +1,1 @@
+"""Readers of serving runs: our own log, the results of others' benchmarks, the pages and logs of servers."""
