@@ -52,6 +52,7 @@ class Engine:
             config, self.memory, drafter or (PromptLookup() if config.n_draft_tokens else NoDrafter())
         )
         self.groups: dict[str, SequenceGroup] = {}  # that have not ended, by the id of their request
+        self._deadlines_ns: dict[str, int] = {}
         self._generation = Generation(self.scheduler, self.memory)
         self._runner = runner
         self._journal = Journal(sink)
@@ -85,6 +86,8 @@ class Engine:
                 self._journal.request_refused(group)
                 raise
             self.groups[request.id] = group
+            if request.deadline_ns is not None:
+                self._deadlines_ns[request.id] = request.deadline_ns
             self._generation.begin(group)
             self._journal.request_began(group)
             return group
@@ -171,11 +174,11 @@ class Engine:
     # ---- ends ------------------------------------------------------------------------------------------------------
 
     def _expire(self, now_ns: int) -> None:
-        for group in list(self.groups.values()):
-            deadline_ns = group.request.deadline_ns
-            if deadline_ns is not None and now_ns > deadline_ns:
+        for request_id, deadline_ns in list(self._deadlines_ns.items()):
+            if now_ns > deadline_ns:
                 late_s = (now_ns - deadline_ns) / 1e9
-                self._end(group, "expired", f"Its deadline had passed by {late_s:.3f} s when the next step began.")
+                says = f"Its deadline had passed by {late_s:.3f} s when the next step began."
+                self._end(self.groups[request_id], "expired", says)
 
     def _apply_cancelled(self) -> None:
         for group in self._cancelled:
@@ -198,6 +201,7 @@ class Engine:
                 self.scheduler.leave(sequence)
         self._close(group, outcome, error)
         del self.groups[group.request.id]
+        self._deadlines_ns.pop(group.request.id, None)
         self._ended.append(group)
         self._journal.request_ended(group)
 
