@@ -16,11 +16,11 @@ from diag.probes.engine.sequence import Request, SamplingParams
 from diag.probes.engine.simulation import SimulatedRunner, StepCost, VirtualClock
 
 
-def request(name: str, n_prompt: int, n_output: int, **others: int) -> Request:
+def request(name: str, n_prompt: int, n_output: int, *, priority: int = 0, deadline_ns: int | None = None) -> Request:
     """Its prompt is like nobody else's."""
     start = sum(map(ord, name)) * 31
     prompt = tuple((start + i * i) % 251 for i in range(n_prompt))
-    return Request(name, prompt, SamplingParams(max_tokens=n_output), **others)
+    return Request(name, prompt, SamplingParams(max_tokens=n_output), priority, deadline_ns)
 
 
 @dataclass

@@ -68,7 +68,15 @@ def test_a_whole_prompt_beyond_the_budget_has_a_step_to_itself_in_which_decodes_
     one.step()
     one.engine.add(request("b", 40, 2))
     finish(one)
-    assert [lengths(plan) for plan in one.runner.plans] == [[4], [40], [1, 1], [1], [1]][: len(one.runner.plans)]
+    assert [lengths(plan) for plan in one.runner.plans] == [[4], [40], [1, 1], [1], [1]]
+
+
+def test_a_whole_prompt_that_is_known_but_for_its_end_is_not_long() -> None:
+    one = made(replace(CONFIG, chunked_prefill=False, prefix_cache="hash"))
+    one.engine.add(Request("a", tuple(range(40)), SamplingParams(max_tokens=1)))
+    one.engine.add(Request("b", tuple(range(40)), SamplingParams(max_tokens=1)))
+    finish(one)
+    assert [lengths(plan) for plan in one.runner.plans] == [[40], [4]]
 
 
 def test_no_more_sequences_than_may_run() -> None:
@@ -239,7 +247,7 @@ def test_steps_of_decode_alone_are_padded_to_a_bucket() -> None:
     for name, n_output in (("a", 2), ("b", 3), ("c", 4), ("d", 5), ("e", 6)):
         one.engine.add(request(name, 2, n_output))
     finish(one)
-    assert [plan.padded_rows for plan in one.runner.plans] == [None, None, 4, 4, 2, 2][: len(one.runner.plans)]
+    assert [plan.padded_rows for plan in one.runner.plans] == [None, None, 4, 4, 2, 2]
 
 
 def test_a_static_batch_ends_as_a_whole() -> None:
