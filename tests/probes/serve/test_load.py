@@ -331,3 +331,18 @@ def test_a_loop_that_is_kept_busy_says_how_late_it_was() -> None:
     assert lags[0].is_too_large
     assert lags[0].mean_ns > 25 * MS
     assert lags[1].mean_ns < lags[0].mean_ns
+
+
+def test_an_interrupt_in_an_overload_records_all_that_were_due() -> None:
+    client, records = FakeClient(never), list[RequestRecord]()
+    workload = replace(OPEN, loop=OpenLoop("at_once"), n_requests=20_000)
+    load = Load(workload, client, records.append, new_clock(), Limits(most_in_flight=4))
+
+    def stop_when_full() -> None:
+        if client.n_in_flight == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_thread(load.run(), stop_when_full, load.stop)
+    assert sorted(int(record.id) for record in records) == list(range(20_000))
+    assert sum(record.sent_ns is not None for record in records) == 4
