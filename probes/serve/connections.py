@@ -1,8 +1,8 @@
 """A transport for httpx in which a request costs the same with one connection as with a thousand.
 
 httpx's own pool looks at every connection whenever a request begins or ends: at 256 in flight, of 100 tokens each, that
-took two thirds of the CPU's time, and requests waited for it. Here each has a pool of its own, and those that
-are idle lie on a stack.
+took two thirds of the CPU's time, and requests waited for it. Here each has a pool of its own, and those that are
+idle lie on a stack.
 """
 
 from __future__ import annotations

@@ -107,12 +107,12 @@ class Load:
         self.progress.phase = "cache_warmup"
         await self._closed(self._workload.cache_warmup(), 1)
         self.progress.phase = "measured"
-        measured, started_ns = self._workload.measured(), self._clock()
+        started_ns = self._clock()
         until_ns = None if limits.seconds is None else started_ns + round(limits.seconds * NS_PER_S)
         if isinstance(loop, ClosedLoop):
-            await self._closed(measured, loop.concurrency, until_ns)
+            await self._closed(self._workload.measured(), loop.concurrency, until_ns)
         else:
-            await self._open(measured, started_ns, until_ns)
+            await self._open(started_ns, until_ns)
 
     # ---- when they are sent ------------------------------------------------------------------------------------------
 
@@ -125,8 +125,8 @@ class Load:
             for _ in range(n_places):
                 group.create_task(place())
 
-    async def _open(self, requests: Iterator[PlannedRequest], started_ns: int, until_ns: int | None) -> None:
-        due: tuple[PlannedRequest, int] | None = None
+    async def _open(self, started_ns: int, until_ns: int | None) -> None:
+        n_begun = 0
         places = asyncio.Semaphore(self._limits.most_in_flight)
 
         async def in_place(request: PlannedRequest, intended_ns: int) -> None:
@@ -135,19 +135,19 @@ class Load:
             finally:
                 places.release()
 
-        schedule = ((request, started_ns + (request.offset_ns or 0)) for request in requests)
         try:
             async with asyncio.TaskGroup() as group:
-                for due in schedule:
-                    if until_ns is not None and due[1] >= until_ns:
+                for request in self._workload.measured():
+                    intended_ns = started_ns + (request.offset_ns or 0)
+                    if until_ns is not None and intended_ns >= until_ns:
                         return
-                    await self._sleep_until(due[1])
+                    await self._sleep_until(intended_ns)
                     if not await self._acquired(places, until_ns):
                         return
-                    group.create_task(in_place(*due))
-                    due = None
+                    group.create_task(in_place(request, intended_ns))
+                    n_begun += 1
         finally:
-            self._record_unsent(due, schedule, until_ns)
+            self._record_unsent(n_begun, started_ns, until_ns)
 
     async def _sleep_until(self, time_ns: int) -> None:
         """Lets others run also when it is late already."""
@@ -166,17 +166,14 @@ class Load:
     def _is_past(self, until_ns: int | None) -> bool:
         return until_ns is not None and self._clock() >= until_ns
 
-    def _record_unsent(
-        self,
-        due: tuple[PlannedRequest, int] | None,
-        schedule: Iterator[tuple[PlannedRequest, int]],
-        until_ns: int | None,
-    ) -> None:
+    def _record_unsent(self, n_begun: int, started_ns: int, until_ns: int | None) -> None:
         """Those whose time had come: that they were never sent is a fact about the run, too."""
-        now_ns = min(self._clock(), until_ns) if until_ns is not None else self._clock()
-        while due is not None and due[1] < now_ns:
-            self._record(_unsent(*due, now_ns))
-            due = next(schedule, None)
+        offsets_ns = self._workload.offsets_ns
+        assert offsets_ns is not None
+        now_ns = self._clock() if until_ns is None else min(self._clock(), until_ns)
+        intended_ns = started_ns + offsets_ns[n_begun:]
+        for number, due_ns in enumerate(intended_ns[intended_ns < now_ns].tolist(), n_begun):
+            self._record(_unsent(str(number), due_ns, now_ns))
 
     # ---- one request -------------------------------------------------------------------------------------------------
 
@@ -257,13 +254,5 @@ def _record(
     )
 
 
-def _unsent(request: PlannedRequest, intended_ns: int, now_ns: int) -> RequestRecord:
-    return RequestRecord(
-        id=request.id,
-        phase=request.phase,
-        outcome="cancelled",
-        max_output_tokens=request.max_output_tokens,
-        intended_ns=intended_ns,
-        ended_ns=now_ns,
-        error=NOT_SENT,
-    )
+def _unsent(request_id: str, intended_ns: int, now_ns: int) -> RequestRecord:
+    return RequestRecord(id=request_id, outcome="cancelled", intended_ns=intended_ns, ended_ns=now_ns, error=NOT_SENT)

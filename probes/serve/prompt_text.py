@@ -17,7 +17,7 @@ WORDS = tuple(_WORDS.split())
 def text(prompt: Iterable[int]) -> str:
     """Prompts with equal first tokens begin with the same words. The server's count may differ: it is in the log.
 
-    >>> text([0, 1, 125])
-    'the of good'
+    >>> text([0, 1, 3, len(WORDS)])
+    'the of to the'
     """
     return " ".join(WORDS[token % len(WORDS)] for token in prompt)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.errors import UsageError
 from diag.model.serving_log import LoadConditions, Phase
@@ -96,11 +97,10 @@ class Workload:
 
     def engine_warmup(self) -> Iterator[PlannedRequest]:
         """Lengths are those of the first measured requests."""
-        prompts, outputs = self._prompt_tokens, self._output_tokens
         for number in range(self.n_warmup):
             of = number % self.n_requests
-            tokens = self._tokens(_WARMUP, number, int(prompts[of]))
-            yield PlannedRequest(f"warmup-{number}", "engine_warmup", tokens, int(outputs[of]))
+            tokens = self._tokens(_WARMUP, number, int(self._prompt_tokens[of]))
+            yield PlannedRequest(f"warmup-{number}", "engine_warmup", tokens, int(self._output_tokens[of]))
 
     def cache_warmup(self) -> Iterator[PlannedRequest]:
         if self.warms_cache:
@@ -108,29 +108,29 @@ class Workload:
             yield PlannedRequest("cache-0", "cache_warmup", self._prefix(max(1, longest)), max_output_tokens=1)
 
     def measured(self) -> Iterator[PlannedRequest]:
-        """In the order of sending."""
-        prompts, outputs = self._prompt_tokens, self._output_tokens
-        offsets = self._offsets_ns
+        """In the order of sending; made one by one, as prompts take room."""
+        offsets = self.offsets_ns
         for number in range(self.n_requests if offsets is None else len(offsets)):
-            n_tokens = int(prompts[number])
+            n_tokens = int(self._prompt_tokens[number])
             shared = self._prefix(self._n_shared(n_tokens))
             own = self._tokens(_PROMPTS, number, n_tokens - len(shared))
             due = None if offsets is None else int(offsets[number])
-            yield PlannedRequest(str(number), "measured", shared + own, int(outputs[number]), due)
+            yield PlannedRequest(str(number), "measured", shared + own, int(self._output_tokens[number]), due)
 
-    @property
-    def _prompt_tokens(self) -> Tokens:
-        return self.prompt_lengths.draw(self.n_requests, self._stream(_PROMPT_LENGTHS))
-
-    @property
-    def _output_tokens(self) -> Tokens:
-        return self.output_lengths.draw(self.n_requests, self._stream(_OUTPUT_LENGTHS))
-
-    @property
-    def _offsets_ns(self) -> Tokens | None:
+    @cached_property
+    def offsets_ns(self) -> NDArray[np.int64] | None:
+        """(requests,) after the start: when each is due; None in a closed loop."""
         if isinstance(self.loop, ClosedLoop):
             return None
         return self.loop.offsets_ns(self.n_requests, self._stream(_ARRIVALS))
+
+    @cached_property
+    def _prompt_tokens(self) -> Tokens:
+        return self.prompt_lengths.draw(self.n_requests, self._stream(_PROMPT_LENGTHS))
+
+    @cached_property
+    def _output_tokens(self) -> Tokens:
+        return self.output_lengths.draw(self.n_requests, self._stream(_OUTPUT_LENGTHS))
 
     def _n_shared(self, n_tokens: int) -> int:
         return int(self.shared_prefix_share * n_tokens)

@@ -95,7 +95,14 @@ def test_a_closed_loop_keeps_so_many_in_flight() -> None:
 
 
 def test_an_open_loop_sends_by_its_schedule_whoever_is_in_flight() -> None:
-    client = FakeClient(in_5_ms)
+    all_are_sent = asyncio.Event()
+
+    async def waits_for_all(request: PlannedRequest, answer: Answer, clock: Clock) -> None:
+        if client.n_in_flight == 12:
+            all_are_sent.set()
+        await all_are_sent.wait()
+
+    client = FakeClient(waits_for_all)
     records = by_id(run(replace(OPEN, loop=OpenLoop("at_once")), client))
     assert client.most == 12
     assert len({record.intended_ns for record in records}) == 1
@@ -144,7 +151,7 @@ def test_after_the_time_nothing_is_sent_and_what_is_in_flight_ends() -> None:
 
 def test_what_was_due_and_had_no_place_before_the_time_was_up_is_recorded() -> None:
     async def slowly(request: PlannedRequest, answer: Answer, clock: Clock) -> None:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
 
     records = run(replace(OPEN, n_requests=1000), FakeClient(slowly), Limits(seconds=0.0501, most_in_flight=1))
     (sent,) = (record for record in records if record.sent_ns is not None)
@@ -324,3 +331,18 @@ def test_a_loop_that_is_kept_busy_says_how_late_it_was() -> None:
     assert lags[0].is_too_large
     assert lags[0].mean_ns > 25 * MS
     assert lags[1].mean_ns < lags[0].mean_ns
+
+
+def test_an_interrupt_in_an_overload_records_all_that_were_due() -> None:
+    client, records = FakeClient(never), list[RequestRecord]()
+    workload = replace(OPEN, loop=OpenLoop("at_once"), n_requests=20_000)
+    load = Load(workload, client, records.append, new_clock(), Limits(most_in_flight=4))
+
+    def stop_when_full() -> None:
+        if client.n_in_flight == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_thread(load.run(), stop_when_full, load.stop)
+    assert sorted(int(record.id) for record in records) == list(range(20_000))
+    assert sum(record.sent_ns is not None for record in records) == 4

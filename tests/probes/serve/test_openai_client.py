@@ -23,6 +23,8 @@ from tests.probes.serve.server import Behaviour, Reply, Server, answer, in_turn,
 
 THREE = Workload(loop=ClosedLoop(3), n_requests=6, prompt_lengths=Constant(5), output_lengths=Constant(4))
 NO_LIMITS = Limits()
+PAUSE_S = 0.1
+"""Between events that must not arrive together, on a busy machine either."""
 ONE = replace(THREE, loop=ClosedLoop(1), n_requests=1)
 
 
@@ -67,15 +69,14 @@ def test_tokens_have_the_times_at_which_they_came() -> None:
 
     with Server(slowly) as server:
         (record,) = served_by(server, ONE)
-    gaps = [b - a for a, b in zip(record.token_ns, record.token_ns[1:], strict=False)]
-    assert len(gaps) == 3
-    assert min(gaps) > 10_000_000
+    assert record.output_tokens == 4
+    assert record.token_ns[-1] - record.token_ns[0] > 20_000_000
 
 
 async def _in_bursts(reply: Reply) -> None:
     await reply.head()
     await reply.events(token(), token())
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(PAUSE_S)
     await reply.events(token(), token(finish="length"))
     await reply.end()
 
@@ -85,7 +86,7 @@ async def _counted(reply: Reply) -> None:
     await reply.head()
     for n in (1, 4, 6):
         await reply.events({**token(finish="stop" if n == 6 else None), "usage": usage(5, n, cached=2)})
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(PAUSE_S)
     await reply.end()
 
 
@@ -94,7 +95,7 @@ async def _with_logprobs(reply: Reply) -> None:
     for n in (1, 3):
         choice = {**token()["choices"][0], "logprobs": {"tokens": ["x"] * n}}
         await reply.events({"choices": [choice]})
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(PAUSE_S)
     await reply.events(token("", finish="stop"))
     await reply.end()
 
@@ -103,7 +104,7 @@ async def _counted_at_the_end(reply: Reply) -> None:
     """Five tokens in two events, which nobody told until the last of them."""
     await reply.head()
     await reply.events(token())
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(PAUSE_S)
     await reply.events({**token(finish="stop"), "usage": usage(5, 5)})
     await reply.end()
 
@@ -242,7 +243,7 @@ FAULTS: Sequence[tuple[Behaviour, str, str]] = [
     (_endless_line, "failed", "a line of the stream is longer than 1,048,576 bytes"),
     (_endless_stream, "failed", "the answer is longer than 1,000,000 bytes"),
     (_endless_headers, "failed", "the connection broke"),
-    (_stalled, "failed", "no byte for 0.2 s"),
+    (_stalled, "failed", "no byte for 0.5 s"),
     (_nothing, "failed", "the connection broke"),
     (_no_http, "failed", "the connection broke"),
     (_no_stream, "failed", "answered with application/json, not with a stream"),
@@ -262,7 +263,7 @@ def test_a_fault_is_named_and_the_load_goes_on(
     """Every second request meets the fault."""
     monkeypatch.setattr(openai_client, "MOST_BYTES", 1_000_000 if fault is _endless_stream else 1 << 26)
     with Server(in_turn(fault, answer)) as server:
-        records = served_by(server, replace(THREE, loop=ClosedLoop(1)), silence_s=0.2)
+        records = served_by(server, replace(THREE, loop=ClosedLoop(1)), silence_s=0.5)
     assert [record.outcome for record in records] == [outcome, "completed"] * 3
     for record in records[::2]:
         assert record.error is not None
@@ -301,12 +302,12 @@ def test_a_connection_that_stays_open_after_all_is_done_is_given_up(monkeypatch:
         await reply.raw(b"data: [DONE]\n\n")
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(openai_client, "LAST_BYTES_S", 0.05)
+    monkeypatch.setattr(openai_client, "LAST_BYTES_S", 0.5)
     with Server(stays) as server:
         (record,) = served_by(server, ONE)
     assert record.outcome == "completed"
     assert record.ended_ns is not None
-    assert record.ended_ns - record.token_ns[-1] < 40_000_000
+    assert record.ended_ns - record.token_ns[-1] < 400_000_000
 
 
 # ---- keys, forms, models ---------------------------------------------------------------------------------------------
@@ -335,7 +336,7 @@ def test_a_chat_has_one_message() -> None:
         await reply.head()
         await reply.events({"choices": [{"delta": {"role": "assistant", "content": ""}}]})
         await reply.events({"choices": [{"delta": {"reasoning_content": "hm"}}]})
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(PAUSE_S)
         await reply.events({"choices": [{"delta": {"content": "yes"}, "finish_reason": "stop"}]})
         await reply.end()
 
@@ -396,7 +397,7 @@ def test_what_one_read_brought_has_one_time() -> None:
 
     async def together(reply: Reply) -> None:
         await reply.head()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(PAUSE_S)
         for _ in range(3):
             reply.chunk(token())
         reply.chunk(token(finish="stop"))

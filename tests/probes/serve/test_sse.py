@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from diag.errors import UsageError
+from diag.probes.serve.client import Answer
 from diag.probes.serve.endpoint import Endpoint, api_key, endpoint
 from diag.probes.serve.sse import EventStream, MalformedStream
+from diag.probes.serve.stream import StreamReader
 
 STREAM = b': hello\ndata: {"a": 1}\n\nevent: x\r\nid: 3\r\ndata:two\r\ndata: lines\r\n\r\n\n\ndata: [DONE]\n\ndata: cut'
+NAMES = ["choices", "usage", "text", "delta", "content", "logprobs", "tokens", "finish_reason", "completion_tokens",
+         "prompt_tokens", "prompt_tokens_details", "cached_tokens", "error", "object"]  # fmt: skip
+"""Of the fields of events."""
+
 EVENTS = [b'{"a": 1}', b"two\nlines", b"[DONE]"]
 
 
@@ -88,3 +95,23 @@ def test_a_key_stands_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(UsageError, match="export MY_KEY") as raised:
             api_key("MY_KEY")
         assert "two words" not in str(raised.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda of: st.lists(of, max_size=3) | st.dictionaries(st.sampled_from(NAMES), of, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5), st.integers(0, 99))
+def test_any_event_is_understood_or_malformed(event: dict[str, object], time_ns: int) -> None:
+    answer, said = Answer(), ""
+    try:
+        StreamReader(answer).event(json.dumps(event).encode(), time_ns)
+    except MalformedStream as error:
+        said = str(error)
+    assert len(said) < 500
+    assert "\n" not in said
+    assert all(count > 0 for count in answer.token_counts)
+    assert len(answer.token_counts) == len(answer.token_ns) <= 1
