@@ -30,8 +30,11 @@ def of_memory(
             lines = inference_lines(case, use.budget(model))
         else:
             lines = training_lines(case, peaks(states(model.parts, model.shape, layout), layout))
-    said = "Measured is the card that held most. Peaks of a phase are what was allocated while the program was at it."
-    return against(f"Against {_names(paths)}", lines, [said])
+    said = [
+        "Measured is the card that held most; what was allocated before the capture began may come on top.",
+        "The peak of a phase is what was allocated at most while the program was at it.",
+    ]
+    return against(f"Against {_names(paths)}", lines, said)
 
 
 def of_serving(paths: Sequence[Path], layouts: Sequence[Layout], progress: Progress) -> list[Answer]:

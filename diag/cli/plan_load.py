@@ -46,10 +46,10 @@ def objectives(ttft: str | None, tpot: str | None) -> Objectives:
     return Objectives(parsed("--ttft", ttft, written.time_ns), parsed("--tpot", tpot, written.time_ns))
 
 
-def group_sizes(model: PlannedModel, gpus: int, tp: int | None) -> list[int]:
-    """Largest first: those that divide the cards and over which heads divide, or the one that was asked for."""
+def group_sizes(model: PlannedModel, gpus: int, tp: int | None, domain: int) -> list[int]:
+    """Largest first: those of a domain that divide the cards and the heads, or the one that was asked for."""
     if tp is not None:
         if gpus % tp:
             raise UsageError(f"--tp {tp} does not divide --gpus {gpus}: some cards would be left over.")
         return [tp]
-    return [size for size in reversed(tensor_parallel_sizes(model, gpus)) if gpus % size == 0]
+    return [size for size in reversed(tensor_parallel_sizes(model, min(gpus, domain))) if gpus % size == 0]

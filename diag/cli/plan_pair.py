@@ -12,6 +12,7 @@ from diag.cli.plan_subject import (
     planned_card,
     planned_model,
     rate_assumptions,
+    type_assumption,
     weights_of,
 )
 from diag.model.plan_speculative import Pair
@@ -47,6 +48,7 @@ def pair(of: PairWords) -> tuple[Pair, list[str]]:
     return made, [
         f"Target: {target.name} in {weights.name}. {target.origin}",
         f"Draft: {draft.name} in {draft.stored.name}, on the same cards. {draft.origin}",
+        type_assumption(weights, of.kv_dtype),
         *rate_assumptions(of.rates, on, weights, of.tp),
     ]
 

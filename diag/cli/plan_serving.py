@@ -27,6 +27,9 @@ def serving(
     tp: Annotated[
         int | None, typer.Option(min=1, max=1024, metavar="N", help="Cards of a replica. All sizes, if absent.")
     ] = None,
+    domain: Annotated[
+        int, typer.Option(min=1, max=1024, metavar="N", help="Cards that share NVLink: the largest replica tried.")
+    ] = 8,
     rate: Annotated[
         float | None, typer.Option(min=1e-6, max=1e9, metavar="N", help="Requests per second that arrive.")
     ] = None,
@@ -116,7 +119,7 @@ def serving(
         )
         layouts = [
             lay_out(of, use, plan_subject.card_rates(rates, use.card, use.weights, use.tp), gpus // use.tp, load)
-            for size in plan_load.group_sizes(of, gpus, tp)
+            for size in plan_load.group_sizes(of, gpus, tp, domain)
             for use in [plan_subject.card_use(words, of, size)]
         ]
         widest = layouts[0].use

@@ -233,6 +233,13 @@ def _bus(of: RateWords, on: Card, tp: int) -> float:
     return (link or 1.0) * of.mbu
 
 
+def type_assumption(weights: Precision, kv_dtype: str) -> str:
+    return (
+        f"Layers in {weights.name}, keys and values in {kv_dtype} (--dtype, --kv-dtype); embedding, head, norms and "
+        "routers in bf16."
+    )
+
+
 def rate_assumptions(of: RateWords, on: Card, weights: Precision, tp: int) -> list[str]:
     """Where the rates come from, a sentence each."""
     rates = card_rates(of, on, weights, tp)

@@ -76,7 +76,7 @@ def transfer(
                 fetch=Way("fetch", bandwidth, latency_ns),
                 swap=Way("swap", host),
             ),
-            plan_subject.rate_assumptions(rates, on, weights, tp),
+            [plan_subject.type_assumption(weights, kv_dtype), *plan_subject.rate_assumptions(rates, on, weights, tp)],
         )
     if not found:
         raise UsageError("What is moved? Name --size 1GiB, or --model llama-3-70b with --prompt 8000.")

@@ -47,9 +47,9 @@ def of_count(params: float, kv: KvShape | None) -> PlannedModel:
 
 def unaccounted(shape: TransformerShape) -> list[str]:
     """What a shape has that these formulas leave out, a sentence each."""
-    if shape.sliding_window is None:
-        return []
-    return [
-        f"Layers that look back only {shape.sliding_window:,} tokens are counted as if they kept all: it is an upper "
-        "bound."
-    ]
+    said = []
+    if shape.sliding_window is not None:
+        said.append(f"Layers that look back only {shape.sliding_window:,} tokens are counted as if they kept all.")
+    if shape.latent_attention is not None:
+        said.append("Arithmetic of latent attention is counted with keys and values unfolded, not absorbed.")
+    return said

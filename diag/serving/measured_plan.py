@@ -111,7 +111,7 @@ def _completed_per_s(run: ServingRun) -> float | None:
     """Of its requests; else as the file states."""
     if run.completed and run.duration_ns:
         return rates(run.requests, run.duration_ns).requests_per_s
-    stated = run.stated("request_rate", "value")
+    stated = run.stated("request_rate", "value") or run.stated("request_rate", "mean")
     return stated.value if stated else None
 
 
