@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 
@@ -18,13 +18,21 @@ def _nvtx() -> Any:
 
 
 @contextmanager
-def nvtx_range(name: str) -> Iterator[None]:
+def nvtx_range(name: str, payload: int | None = None) -> Iterator[None]:
     nvtx = _nvtx()
     if nvtx is None:
         yield
         return
-    nvtx.push_range(name)
+    nvtx.push_range(name, payload=payload)
     try:
         yield
     finally:
         nvtx.pop_range()
+
+
+def open_range(name: str, payload: int | None = None) -> Callable[[], None]:
+    """Begins a range that may overlap others and end on another thread. Returns what ends it."""
+    nvtx = _nvtx()
+    if nvtx is None:
+        return lambda: None
+    return partial(nvtx.end_range, nvtx.start_range(name, payload=payload))
