@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from diag.ingest.input_file import instant
 from diag.ingest.job_log.event import Place
 
 MOST_LABELS = 4
@@ -89,7 +90,7 @@ def date_of(text: str) -> int | None:
     except ValueError:
         return None
     seconds = int(whole.replace(tzinfo=UTC).timestamp())
-    return seconds * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
+    return instant(seconds * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0")))
 
 
 def moment_of(text: str) -> str | None:

@@ -25,6 +25,7 @@ MOST_SAMPLES = 500_000
 """Of one log: vLLM prints one in ten seconds, SGLang one for each prefill and every 40 steps of decode."""
 
 MOST_ENGINES = 1_000
+MOST_YEARS = 20
 
 _NUMBER = r"(\d{1,12}(?:\.\d{1,9})?)"
 
@@ -63,7 +64,7 @@ class _Engine:
 
 @dataclass
 class _Clock:
-    """vLLM writes no year: after a December comes a January."""
+    """vLLM writes no year: after a December comes a January. A clock that jumps back ever again tells nothing."""
 
     last_ns: int | None = None
     years: int = 0
@@ -72,6 +73,8 @@ class _Clock:
         match = _NO_YEAR.search(line)
         if match is None:
             return date_of(line)
+        if self.years > MOST_YEARS:
+            return None
         now = date_of(f"{2000 + self.years}-{match['month']}-{match['day']} {match['time']}")
         if now is not None and self.last_ns is not None and now < self.last_ns - _HALF_A_YEAR_NS:
             self.years += 1

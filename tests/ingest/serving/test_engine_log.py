@@ -83,6 +83,18 @@ def test_after_december_comes_january(tmp_path: Path) -> None:
     assert [sample.time_ns for sample in run.samples] == [0, 10 * SECOND]
 
 
+def test_a_clock_that_jumps_has_no_end(tmp_path: Path) -> None:
+    jumps = [vllm_stats(1).replace("10-06", day) for day in ("12-31", "01-01") * 200]
+    (run,) = runs(tmp_path, *jumps)
+    assert len(run.samples) == 400
+    assert run.samples[-1].time_ns is None
+
+
+def test_a_date_that_no_clock_shows_is_none(tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, sglang_decode(1).replace("2025", "9999"), sglang_decode(2))
+    assert [sample.time_ns for sample in run.samples] == [None, 0]
+
+
 def test_one_log_holds_samples_and_what_ran_out(tmp_path: Path) -> None:
     path = ServerLog([*VLLM_START, vllm_stats(10), OOM]).write(tmp_path / "server.log")
     with open_inputs([path], ImportOptions(use_cache=False)) as case:
