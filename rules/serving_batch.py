@@ -85,9 +85,9 @@ def _small(steps: Steps, small: Chosen, most: int, limits: Limits) -> Finding:
         evidence=[
             Evidence("few decode while requests wait", extent.measure_ns, "ns", "time of such steps", rows),
             Evidence("share of the time", share, "share", "such steps / window", rows),
-            Evidence("decoding", decodes, "ratio", "mean of n_decodes in them", rows),
-            Evidence("may run", most, "count", "max_sequences of the run"),
-            Evidence("waiting", waiting, "ratio", "mean of n_waiting in them", rows),
+            Evidence("decoding", decodes, "sequences", "mean of n_decodes in them", rows),
+            Evidence("may run", most, "sequences", "max_sequences of the run"),
+            Evidence("waiting", waiting, "requests", "mean of n_waiting in them", rows),
             Evidence("budget used", _budget_used(steps, small) or 0.0, "share", "tokens / max_step_tokens, mean", rows),
         ],
         refute="With a larger budget, or continuous batching, the batch is as small.",
@@ -157,12 +157,14 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     rows_of, asked = steps["padded_rows"][padded], np.minimum(steps["n_decodes"], steps["padded_rows"])[padded]
     empty = 1 - asked / np.maximum(rows_of, 1)
     lost_ns, whole_ns = int((weight * empty).sum()), int(weight.sum())
-    if lost_ns < limits["share"] * whole_ns:
+    if not whole_ns or lost_ns < limits["share"] * whole_ns:
         yield Clear(subject_of(steps))
         return
     is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
     worst = int(np.argmax(weight * empty))
-    share = lost_ns / steps.window_ns
+    extent = steps.during(padded)
+    won_ns = min(lost_ns, extent.measure_ns)  # steps of replicas overlap
+    share = won_ns / steps.window_ns
     rows = step_rows(steps, "n_decodes", "padded_rows", "model_ns", where="padded_rows IS NOT NULL")
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
@@ -173,7 +175,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         share=share,
         level=min("warning", severity_of(share), key=SEVERITIES.index),
         confidence="medium",
-        recoverable_ns=lost_ns,
+        recoverable_ns=won_ns,
         counterfactual="Without these rows such steps would take that much less time at most, if time followed rows.",
         evidence=[
             Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - n_decodes) / padded_rows", rows),
@@ -184,7 +186,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         ],
         refute="With a bucket for exactly this size the step is as fast.",
         next=[_LESS_STATIC if is_static else _LESS_PADDING],
-        extent=steps.during(padded),
+        extent=extent,
     )
 
 

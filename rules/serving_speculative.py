@@ -110,7 +110,8 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
     drafted = _drafted(steps)
     accepted, drafts = (int(steps[name][drafted].sum()) for name in ("accepted_tokens", "drafted_tokens"))
     took_ns = int(steps.duration_ns[drafted].sum())
-    lost_ns = max(0, round(took_ns * (1 - paid.gain)))
+    extent = steps.during(drafted)
+    lost_ns = min(max(0, round(took_ns * (1 - paid.gain))), extent.measure_ns)  # steps of replicas overlap
     share = lost_ns / steps.window_ns
     rows = step_rows(
         steps,
@@ -132,10 +133,10 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
         counterfactual="Without drafts the same tokens would take that much less time, if steps stayed as they are.",
         evidence=[
             Evidence("lost", lost_ns, "ns", "Σ steps with drafts x (1 - tokens / cost)", rows),
-            Evidence("tokens of a sequence in a step", paid.tokens, "ratio", "1 + Σ accepted / Σ n_decodes", rows),
+            Evidence("tokens of a sequence in a step", paid.tokens, "tokens", "1 + Σ accepted / Σ n_decodes", rows),
             Evidence("cost", paid.cost, "ratio", "median step with drafts / without, at like n_decodes", rows),
             Evidence("accepted", accepted / drafts, "share", "Σ accepted_tokens / Σ drafted_tokens", rows),
-            Evidence("drafts of a sequence in a step", paid.drafts, "ratio", "Σ drafted_tokens / Σ n_decodes", rows),
+            Evidence("drafts of a sequence in a step", paid.drafts, "tokens", "Σ drafted_tokens / Σ n_decodes", rows),
             Evidence("acceptance", paid.acceptance, "share", "α with 1 + α + … + α^K = tokens"),
             Evidence("break-even", break_even(paid), "text", "α at which 1 + α + … + α^K = cost"),
         ],
@@ -144,7 +145,7 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
             "diag plan speculative says from which acceptance on so many drafts pay at this cost.",
             "Run the same load with one draft, and without.",
         ],
-        extent=steps.during(drafted),
+        extent=extent,
     )
 
 

@@ -76,7 +76,7 @@ MEASURED = frozenset(
     | {"sectors", "requests", "sectors/request", "wavefronts", "wavefronts/request", "warps", "warps/cycle", "threads"}
     | {"threads/inst", "blocks", "waves", "samples", "registers", "ratio"}
     | {"cores", "W", "°C"}
-    | {"tokens", "tokens/s", "requests/s"}
+    | {"tokens", "tokens/s", "requests/s", "sequences"}
 )
 EVIDENCE = PLAIN | SCALED | MEASURED
 """Every unit that a figure may have."""

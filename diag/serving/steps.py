@@ -28,10 +28,14 @@ class Steps:
 
     @classmethod
     def of(cls, run: ServingRun) -> Steps:
-        """From the first measured request that was sent to the last that ended; all where no request has times."""
+        """From the first measured request that was sent to the last that ended; all where no request has times.
+
+        Steps that took no time were not timed, and are left out.
+        """
         sent = [each.sent_ns for each in run.measured if each.sent_ns is not None]
         ended = [end for each in run.measured if (end := end_ns(each)) is not None]
-        rows = sorted(run.steps, key=lambda step: (step.start_ns, step.number))
+        timed = [step for step in run.steps if step.duration_ns > 0]
+        rows = sorted(timed, key=lambda step: (step.start_ns, step.number))
         if sent and ended:
             rows = [step for step in rows if step.end_ns > min(sent) and step.start_ns < max(ended)]
         return cls(run, tuple(rows))
