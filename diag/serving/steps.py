@@ -37,7 +37,8 @@ class Steps:
         timed = [step for step in run.steps if step.duration_ns > 0]
         rows = sorted(timed, key=lambda step: (step.start_ns, step.number))
         if sent and ended:
-            rows = [step for step in rows if step.end_ns > min(sent) and step.start_ns < max(ended)]
+            first_ns, last_ns = min(sent), max(ended)
+            rows = [step for step in rows if step.end_ns > first_ns and step.start_ns < last_ns]
         return cls(run, tuple(rows))
 
     def __len__(self) -> int:
