@@ -124,7 +124,8 @@ def expected(request: Request) -> list[tuple[int, ...]]:
 
 
 def _expected_sample(request: Request, sampling: SamplingParams) -> tuple[int, ...]:
-    seen, output = digests(request.prompt), []
+    seen = digests(request.prompt)
+    output: list[int] = []
     while len(output) < sampling.max_tokens:
         output.append(token_after(seen, sampling))
         if output[-1] in sampling.stop_tokens:
@@ -134,7 +135,8 @@ def _expected_sample(request: Request, sampling: SamplingParams) -> tuple[int, .
 
 
 def _expected_beams(request: Request) -> list[tuple[int, ...]]:
-    sampling, ends = request.sampling, []
+    sampling = request.sampling
+    ends: list[BeamEnd] = []
     beams: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     while beams and len(ends) < sampling.beam_width:
         candidates = [likeliest(digests((*request.prompt, *output)), 2 * sampling.beam_width) for output, _ in beams]

@@ -121,6 +121,8 @@ class Engine:
             self._expire(start_ns)
             step = self.scheduler.schedule()
             if step is None:
+                if self.groups:
+                    raise RuntimeError(f"Nothing can be scheduled of {len(self.groups)} requests: a bug of the engine.")
                 return self._took_ended()
             plan = self.scheduler.plan(step)
             scheduled_ns = self._clock.now_ns()
@@ -205,15 +207,16 @@ class Engine:
 
 def _check_output(plan: StepPlan, output: StepOutput) -> None:
     """Raises RuntimeError where a runner's answer does not fit its question."""
-    asked = [(chunk.sequence_id, len(chunk.drafts), chunk.n_best > 0) for chunk in plan.chunks if chunk.sampling]
-    given = [each.sequence_id for each in output.emissions]
-    if [sequence_id for sequence_id, _, _ in asked] != given:
-        raise RuntimeError(f"Step {plan.number}: the runner's emissions are not those of the chunks that sample.")
-    for (sequence_id, n_drafts, wants_best), each in zip(asked, output.emissions, strict=True):
-        if not 0 <= each.n_accepted <= n_drafts or len(each.tokens) != each.n_accepted + 1:
-            raise RuntimeError(
-                f"Step {plan.number}: sequence {sequence_id} has {n_drafts} drafts, {each.n_accepted} of them "
-                f"accepted, and {len(each.tokens)} tokens."
-            )
-        if wants_best and not each.best:
-            raise RuntimeError(f"Step {plan.number}: sequence {sequence_id} has no candidates for its beam.")
+    asked = [chunk for chunk in plan.chunks if chunk.sampling]
+    if len(asked) != len(output.emissions):
+        raise RuntimeError(
+            f"{len(asked)} chunks of step {plan.number} sample; the runner gave {len(output.emissions)}."
+        )
+    for chunk, each in zip(asked, output.emissions, strict=True):
+        if (
+            each.sequence_id != chunk.sequence_id
+            or each.n_accepted > len(chunk.drafts)
+            or len(each.tokens) != each.n_accepted + 1
+            or (chunk.n_best and not each.best)
+        ):
+            raise RuntimeError(f"In step {plan.number} the runner answered {each} to {chunk}.")

@@ -92,13 +92,14 @@ class Generation:
         for end, reason in ends:
             tokens = (*beams[end.beam].output, end.token)
             group.beam_ends.append(BeamEnd(tokens, end.log_probability, reason))
-        is_over = is_longest or len(group.beam_ends) >= width or not chosen.alive
-        children = [] if is_over else [self._child(beams[each.beam], each) for each in chosen.alive]
-        if is_over:
-            group.beam_ends = sorted(group.beam_ends, key=lambda end: -end.score)[:width]
         group.n_to_fork = 0
-        group.sequences = children
-        self._scheduler.replace(beams, children)
+        if is_longest or len(group.beam_ends) >= width or not chosen.alive:
+            group.beam_ends = sorted(group.beam_ends, key=lambda end: -end.score)[:width]
+            for each in beams:
+                self._scheduler.leave(each)
+        else:
+            group.sequences = [self._child(beams[each.beam], each) for each in chosen.alive]
+            self._scheduler.replace(beams, group.sequences)
 
     def _child(self, parent: Sequence, continuation: beam.Continuation) -> Sequence:
         """In the parent's blocks, as far as it has them: it may have been preempted meanwhile."""

@@ -5,7 +5,7 @@ Between two steps a sequence holds exactly the blocks that its computed tokens f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from diag.probes.engine.block_pool import BlockPool
 from diag.probes.engine.config import EngineConfig
@@ -40,12 +40,19 @@ class KvMemory:
 
         That one must be computed in any case: what follows is sampled from its output.
         """
-        found = self.cache.match(self._namespace(sequence), sequence.tokens[:-1])
+        found = self._known(sequence)
         for block in found:
             self.pool.share(block)
         sequence.blocks = found
         sequence.n_cached_blocks = len(found)
         sequence.n_computed = len(found) * self.block_tokens
+
+    def n_known_tokens(self, sequence: Sequence) -> int:
+        """How many `find_prefix` would find."""
+        return len(self._known(sequence)) * self.block_tokens
+
+    def _known(self, sequence: Sequence) -> list[int]:
+        return self.cache.match(self._namespace(sequence), sequence.tokens[:-1])
 
     def fits(self, sequence: Sequence) -> bool:
         """Whether there are blocks for all its tokens."""
@@ -69,7 +76,10 @@ class KvMemory:
 
     def _copied_tail(self, sequence: Sequence) -> BlockCopy:
         shared = sequence.blocks[-1]
-        self._read_by_step.append(shared)
+        if self.pool.references(shared) > 1:
+            self.pool.release(shared)  # the last who still holds it may write it in this very step, after the copies
+        else:
+            self._read_by_step.append(shared)  # only the prefix cache holds it then, and may lose it
         sequence.blocks[-1] = self.pool.allocate()
         sequence.n_cached_blocks = min(sequence.n_cached_blocks, len(sequence.blocks) - 1)
         return BlockCopy(shared, sequence.blocks[-1])
@@ -77,7 +87,7 @@ class KvMemory:
     # ---- after a step ----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """The step in flight has returned: what its copies read may be taken again."""
+        """The step in flight has returned: what only its copies still read may be taken again."""
         self.pool.release_all(self._read_by_step)
         self.host_pool.release_all(self._host_read_by_step)
         self._read_by_step, self._host_read_by_step = [], []
@@ -91,7 +101,8 @@ class KvMemory:
             self._make_known(sequence)
 
     def _make_known(self, sequence: Sequence) -> None:
-        n_known, tokens = sequence.n_cached_blocks, sequence.tokens[: sequence.n_computed]
+        n_known = sequence.n_cached_blocks
+        tokens = sequence.tokens[n_known * self.block_tokens : sequence.n_computed]
         held = self.cache.insert(self._namespace(sequence), tokens, sequence.blocks, n_known)
         for index, block in enumerate(held, n_known):
             own = sequence.blocks[index]
@@ -147,13 +158,16 @@ class KvMemory:
 
     # ---- account ---------------------------------------------------------------------------------------------------
 
-    def used_tokens(self, holders: Iterable[Sequence]) -> int:
+    def used_tokens(self, holders: Collection[Sequence]) -> int:
         """Tokens that used blocks hold, those of a shared block once. Only last blocks have empty places."""
-        empty: dict[int, int] = {}
-        for each in holders:
-            if (n_empty := -each.n_computed % self.block_tokens) and each.blocks:
-                tail = each.blocks[-1]
-                empty[tail] = min(n_empty, empty.get(tail, n_empty))
+        empty = {each.blocks[-1]: n for each in holders if (n := -each.n_computed % self.block_tokens)}
+        shared = {block for block in empty if self.pool.references(block) > 1}
+        if shared:
+            for each in holders:
+                for index, block in enumerate(each.blocks):
+                    if block in shared:  # whoever has filled it most says how full it is
+                        n_empty = (index + 1) * self.block_tokens - each.n_computed
+                        empty[block] = min(empty[block], max(0, n_empty))
         return self.pool.n_used * self.block_tokens - sum(empty.values())
 
 

@@ -30,10 +30,10 @@ class PrefixCache(Protocol):
         ...
 
     def insert(self, namespace: Namespace, tokens: Sequence[int], blocks: Sequence[int], n_known: int) -> list[int]:
-        """The blocks that hold `tokens` from block `n_known` on, now that they are computed.
+        """Makes known the full blocks that hold `tokens`; answers with those to hold from now on.
 
-        `blocks` is the caller's table: its first n_known blocks came from here, and it needs one for each full block of
-        tokens. An answer differs from the caller's own block where another one with that content was known already.
+        `blocks` is the caller's table. Its first `n_known` came from here; `tokens` are those after them. An answer is
+        not the caller's own block where another one with that content was known already.
         """
         ...
 
@@ -79,8 +79,7 @@ class HashCache:
     def insert(self, namespace: Namespace, tokens: Sequence[int], blocks: Sequence[int], n_known: int) -> list[int]:
         held: list[int] = []
         parent = self._hash_of[blocks[n_known - 1]] if n_known else _root(namespace)
-        new = tokens[n_known * self._block_tokens :]
-        for page, own in zip(pages(new, self._block_tokens), blocks[n_known:], strict=False):
+        for page, own in zip(pages(tokens, self._block_tokens), blocks[n_known:], strict=False):
             parent = _chained(parent, page)
             block = self._block_of.setdefault(parent, own)
             self._hash_of[block] = parent

@@ -44,8 +44,7 @@ class RadixTree:
     def insert(self, namespace: Namespace, tokens: Sequence[int], blocks: Sequence[int], n_known: int) -> list[int]:
         held: list[int] = []
         node, at = self._end_of(blocks[:n_known])
-        new = tokens[n_known * self._block_tokens :]
-        path = pages(new, self._block_tokens) if n_known else self._path(namespace, new)
+        path = pages(tokens, self._block_tokens) if n_known else self._path(namespace, tokens)
         for page, own in zip(path, blocks[n_known:], strict=False):
             if (step := _next(node, at, page)) is None:
                 step = self._grown(node, at, page, own)

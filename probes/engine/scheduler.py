@@ -115,14 +115,17 @@ class Scheduler:
 
     def _scheduled(self) -> Step:
         step = Step(self._n_steps, self._config.max_step_tokens)
-        decoding = [each for each in self.running if each.is_decoding]
-        prefilling = [each for each in self.running if each.n_pending and not each.is_decoding]
+        decoding: list[Sequence] = []
+        prefilling: list[Sequence] = []
+        for each in self.running:
+            if not each.is_held:
+                (decoding if each.is_decoding else prefilling).append(each)
         if not self._config.chunked_prefill and self._took_long_prompt(step, prefilling, len(decoding)):
             return step
         self._decode(step, decoding)
         for sequence in prefilling:
             self._compute(step, sequence, self._n_prefill(step, sequence))
-        if not step.preempted:
+        if not step.preempted:  # else a block that was just given up could be filled from the host before it is copied
             self._resume(step)
             self._admit(step)
         return step
@@ -157,14 +160,16 @@ class Scheduler:
     def _took_long_prompt(self, step: Step, prefilling: list[Sequence], n_decoding: int) -> bool:
         """Without chunks, a prompt beside which the decodes do not fit has the step to itself, and they stand still."""
         n_free = self._config.max_step_tokens - n_decoding
-        candidates = [] if self._is_static or self.swapped else self.waiting[:1]
-        for sequence in [*prefilling, *candidates]:
+        for sequence in prefilling:
             if sequence.n_pending > n_free:
-                if sequence.state is State.WAITING and not (self._may_enter(sequence) and self._brought_in(sequence)):
-                    return False
-                if sequence.n_pending > n_free:
-                    return self._compute(step, sequence, sequence.n_pending)
-        return False
+                return self._compute(step, sequence, sequence.n_pending)
+        if self._is_static or self.swapped or not self.waiting:
+            return False
+        sequence = self.waiting[0]
+        if sequence.n_pending <= n_free or sequence.n_pending - self._memory.n_known_tokens(sequence) <= n_free:
+            return False
+        may_run = self._may_enter(sequence) and self._brought_in(sequence)
+        return may_run and self._compute(step, sequence, sequence.n_pending)
 
     # ---- what comes in ---------------------------------------------------------------------------------------------
 
@@ -254,20 +259,16 @@ class Scheduler:
         return True
 
     def _append(self, step: Step, sequence: Sequence, n_tokens: int, drafts: tuple[int, ...]) -> None:
-        start, tokens = sequence.n_computed, sequence.tokens
+        start, tokens, sampling = sequence.n_computed, sequence.tokens, sequence.sampling
         end = start + n_tokens
-        is_last, width = end == len(tokens), sequence.sampling.beam_width
-        step.chunks.append(
-            Chunk(
-                sequence.id,
-                tuple(tokens[start:end]),
-                start,
-                tuple(sequence.blocks),
-                sequence.sampling if is_last else None,
-                drafts,
-                2 * width if is_last else 0,  # as many may end by a stop token
-            )
-        )
+        blocks = tuple(sequence.blocks)
+        if end == len(tokens):
+            chunk = Chunk(
+                sequence.id, tuple(tokens[start:]), start, blocks, sampling, drafts, n_best=2 * sampling.beam_width
+            )  # as many beams may end by a stop token as go on
+        else:
+            chunk = Chunk(sequence.id, tuple(tokens[start:end]), start, blocks, None)
+        step.chunks.append(chunk)
         step.sequences.append(sequence)
         step.budget -= n_tokens + len(drafts)
         sequence.last_step = step.number

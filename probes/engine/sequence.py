@@ -119,7 +119,10 @@ class SequenceGroup:
 
     @property
     def is_done(self) -> bool:
-        return all(each.state is State.FINISHED for each in self.sequences)
+        for each in self.sequences:  # noqa: SIM110 - `all` would make a generator, for each request in each step
+            if each.state is not State.FINISHED:
+                return False
+        return True
 
     @property
     def finish_reason(self) -> str | None:
