@@ -43,7 +43,7 @@ def drafts_that_do_not_pay(runs: Sequence[ServingRun], limits: Limits) -> Iterat
         with_steps = [steps for steps in of if len(steps)]
         drafting = [steps for steps in with_steps if int(_drafted(steps).sum()) >= FEWEST_STEPS]
         if not drafting:
-            yield CannotTell(Subject(source), NO_DRAFTS if with_steps else NO_STEPS, beyond_format=not with_steps)
+            yield CannotTell(Subject(source), NO_DRAFTS if with_steps else NO_STEPS)
         for steps in drafting:
             yield _judged(steps, runs, limits)
 
