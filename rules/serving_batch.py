@@ -37,12 +37,19 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(subject_of(steps), "the run does not say how many sequences may run at once (max_sequences)")
         return
     few = _waited_before(steps) & (steps["n_decodes"] <= limits["batch"] * most)
-    small = few & ~_bound_by_prompts(steps, limits)
-    extent = steps.during(small)
-    if extent.measure_ns < limits["share"] * steps.window_ns:
-        yield Clear(subject_of(steps))
-    else:
+    small, least_ns = few & ~_bound_by_prompts(steps, limits), limits["share"] * steps.window_ns
+    if steps.during(small).measure_ns >= least_ns:
         yield _small(steps, small, most, limits)
+    elif steps.during(few).measure_ns >= least_ns and not steps.decodes_alone.any():
+        yield CannotTell(subject_of(steps), NEVER_ALONE)
+    else:
+        yield Clear(subject_of(steps))
+
+
+NEVER_ALONE = (
+    "few sequences decode while requests wait, in steps that spend their budget on prompts; as no step decoded alone, "
+    "it is not known whether a larger budget would end these prompts sooner"
+)
 
 
 def _waited_before(steps: Steps) -> Chosen:
@@ -59,10 +66,9 @@ def _used_up(steps: Steps, limits: Limits) -> Chosen:
 
 
 def _bound_by_prompts(steps: Steps, limits: Limits) -> Chosen:
-    alone = (steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0)
-    if not alone.any():
-        return np.zeros(len(steps), bool)
-    usual_ns = float(np.median(steps.duration_ns[alone]))
+    """(steps,): whether its prompts took most of its time; where no step decoded alone, whatever used its budget up."""
+    alone = steps.duration_ns[steps.decodes_alone]
+    usual_ns = float(np.median(alone)) if len(alone) else 0.0
     return np.asarray(_used_up(steps, limits) & (steps.duration_ns >= limits["bound"] * usual_ns))
 
 

@@ -61,11 +61,7 @@ def _is_alike(one: ServingRun, other: ServingRun) -> bool:
 
 
 def _drafted(steps: Steps) -> Chosen:
-    return np.asarray(_decode_alone(steps) & (steps["drafted_tokens"] > 0))
-
-
-def _decode_alone(steps: Steps) -> Chosen:
-    return np.asarray((steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0))
+    return np.asarray(steps.decodes_alone & (steps["drafted_tokens"] > 0))
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ def _paid(steps: Steps, drafted: Chosen, others: Sequence[Steps]) -> _Paid | Non
     """None without steps to compare with."""
     without: dict[int, list[int]] = {}
     for each in others:
-        chosen = _decode_alone(each) & (each["drafted_tokens"] == 0)
+        chosen = each.decodes_alone & (each["drafted_tokens"] == 0)
         for n, took_ns in zip(each["n_decodes"][chosen].tolist(), each.duration_ns[chosen].tolist(), strict=True):
             without.setdefault(n, []).append(took_ns)
     sequences, took = steps["n_decodes"][drafted], steps.duration_ns[drafted]

@@ -78,6 +78,11 @@ class Steps:
         return end_ns - start_ns
 
     @cached_property
+    def decodes_alone(self) -> Chosen:
+        """Whether it decoded, and computed no prompt."""
+        return np.asarray((self["n_decodes"] > 0) & (self["prefill_tokens"] == 0))
+
+    @cached_property
     def left_work(self) -> Chosen:
         """Whether sequences ran, waited or were swapped out when the step ended."""
         return np.asarray(self["n_running"] + self["n_waiting"] + self["n_swapped"] > 0)
