@@ -72,13 +72,15 @@ def conditions(device: Device) -> str:
     return cpu.state()
 
 
-def check_memory(what: str, needs_bytes: int, device: Device) -> None:
+def check_memory(
+    what: str, needs_bytes: int, device: Device, instead: str = "Choose a smaller --scale or --shape"
+) -> None:
     """Raises OutOfMemory where so much is not free, before anything is allocated."""
     free_bytes = _free_bytes(device)
     if free_bytes is not None and needs_bytes > MOST_SHARE * free_bytes:
         raise OutOfMemory(
-            f"{what} takes {units.size(needs_bytes)} of memory, and {units.size(free_bytes)} are free. Choose a "
-            "smaller --scale or --shape, or end other programs first."
+            f"{what} takes {units.size(needs_bytes)} of memory, and {units.size(free_bytes)} are free. "
+            f"{instead}, or end other programs first."
         )
 
 
