@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from diag.model import units
+from diag.model.speculative_gain import acceptance_of, breakeven_acceptance
 from diag.rules.engine import serving_rule
 from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, Subject, severity_of
 from diag.rules.serving_steps import FEWEST_STEPS, NO_STEPS, step_rows, subject_of
@@ -75,8 +76,13 @@ class _Paid:
         return self.tokens / self.cost
 
     @property
+    def per_draft(self) -> int:
+        """K."""
+        return max(round(self.drafts), 1)
+
+    @property
     def acceptance(self) -> float:
-        return acceptance_of(self.tokens, max(round(self.drafts), 1))
+        return acceptance_of(self.tokens - 1, self.drafts, self.per_draft)
 
 
 def _paid(steps: Steps, drafted: Chosen, others: Sequence[Steps]) -> _Paid | None:
@@ -134,7 +140,7 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
             Evidence("accepted", accepted / drafts, "share", "Σ accepted_tokens / Σ drafted_tokens", rows),
             Evidence("drafts of a sequence in a step", paid.drafts, "tokens", "Σ drafted_tokens / Σ n_decodes", rows),
             Evidence("acceptance", paid.acceptance, "share", "α with 1 + α + … + α^K = tokens"),
-            Evidence("break-even", break_even(paid), "text", "α at which 1 + α + … + α^K = cost"),
+            Evidence("break-even", _break_even(paid), "text", "α at which 1 + α + … + α^K = cost"),
         ],
         refute="The same load without drafts is slower.",
         next=[
@@ -145,33 +151,9 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
     )
 
 
-def tokens_expected(acceptance: float, n_drafts: int) -> float:
-    """1 + α + … + α^K.
-
-    >>> tokens_expected(0.5, 3), tokens_expected(1.0, 4)
-    (1.875, 5.0)
-    """
-    return float(sum(acceptance**k for k in range(n_drafts + 1)))
-
-
-def acceptance_of(tokens: float, n_drafts: int) -> float:
-    """The α, from 0 to 1, at which that many tokens are expected; by bisection, as the sum rises with it.
-
-    >>> round(acceptance_of(1.875, 3), 6), acceptance_of(1.0, 3)
-    (0.5, 0.0)
-    """
-    low, high = 0.0, 1.0
-    if tokens <= 1:
-        return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tokens_expected(middle, n_drafts) < tokens else (low, middle)
-    return high
-
-
-def break_even(paid: _Paid) -> str:
+def _break_even(paid: _Paid) -> str:
     """The acceptance at which the drafts would pay for themselves, in words."""
-    n_drafts = max(round(paid.drafts), 1)
-    if paid.cost > n_drafts + 1:
-        return f"never: a step costs more than the {n_drafts + 1} tokens that it can give"
-    return units.share(acceptance_of(paid.cost, n_drafts))
+    least = breakeven_acceptance(paid.per_draft, 0.0, paid.cost)
+    if least is None:
+        return f"never: a step costs more than the {paid.per_draft + 1} tokens that it can give"
+    return units.share(least)
