@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Protocol
+
+_BYTES = array("q").itemsize
 
 
 class Drafter(Protocol):
@@ -29,9 +32,16 @@ class PromptLookup:
 
     def propose(self, tokens: Sequence[int], n_tokens: int) -> tuple[int, ...]:
         recent = tokens[-self._window :]
+        text = array("q", recent).tobytes()  # which is searched many times as fast as a list
         for length in range(min(self._longest, len(recent) - 1), 0, -1):
-            ending = recent[-length:]
-            for start in range(len(recent) - length - 1, -1, -1):
-                if recent[start : start + length] == ending:
-                    return tuple(recent[start + length : start + length + n_tokens])
+            if (start := _last_place(text[-_BYTES * length :], text[:-_BYTES])) is not None:
+                return tuple(recent[start + length : start + length + n_tokens])
         return ()
+
+
+def _last_place(wanted: bytes, tokens: bytes) -> int | None:
+    """Index of the token from which on `tokens` hold `wanted` for the last time."""
+    at = tokens.rfind(wanted)
+    while at > 0 and at % _BYTES:  # not where a token begins
+        at = tokens.rfind(wanted, 0, at + len(wanted) - 1)
+    return None if at < 0 else at // _BYTES

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from threading import RLock
 
@@ -52,6 +53,7 @@ class Engine:
             config, self.memory, drafter or (PromptLookup() if config.n_draft_tokens else NoDrafter())
         )
         self.groups: dict[str, SequenceGroup] = {}  # that have not ended, by the id of their request
+        self._deadlines_ns: dict[str, int] = {}
         self._generation = Generation(self.scheduler, self.memory)
         self._runner = runner
         self._journal = Journal(sink)
@@ -61,6 +63,7 @@ class Engine:
         self._is_in_flight = False
         self._cancelled: list[SequenceGroup] = []  # while a step is in flight
         self._ended: list[SequenceGroup] = []  # since the last step
+        self._unwritten: deque[SequenceGroup] = deque()  # that ended: written when all else is done, as a sink may fail
         self._n_added = 0
 
     @property
@@ -85,6 +88,8 @@ class Engine:
                 self._journal.request_refused(group)
                 raise
             self.groups[request.id] = group
+            if request.deadline_ns is not None:
+                self._deadlines_ns[request.id] = request.deadline_ns
             self._generation.begin(group)
             self._journal.request_began(group)
             return group
@@ -97,6 +102,7 @@ class Engine:
             self._cancelled.append(group)
             if not self._is_in_flight:
                 self._apply_cancelled()
+                self._write_ends()
             return True
 
     def _check(self, request: Request) -> None:
@@ -123,6 +129,7 @@ class Engine:
             if step is None:
                 if self.groups:
                     raise RuntimeError(f"Nothing can be scheduled of {len(self.groups)} requests: a bug of the engine.")
+                self._write_ends()
                 return self._took_ended()
             plan = self.scheduler.plan(step)
             scheduled_ns = self._clock.now_ns()
@@ -137,11 +144,13 @@ class Engine:
         except BaseException as error:
             with self._lock:
                 self._fail(error)
+                self._write_ends()
             raise
         with self._lock:
             returned_ns = self._clock.now_ns()
             changed = self._take(step, output, returned_ns)
             times = StepTimes(start_ns, scheduled_ns, returned_ns, self._clock.now_ns())
+            self._write_ends()
             self._journal.step_ended(step, plan, output, times, self.scheduler, self.memory)
             return changed
 
@@ -171,11 +180,11 @@ class Engine:
     # ---- ends ------------------------------------------------------------------------------------------------------
 
     def _expire(self, now_ns: int) -> None:
-        for group in list(self.groups.values()):
-            deadline_ns = group.request.deadline_ns
-            if deadline_ns is not None and now_ns > deadline_ns:
+        for request_id, deadline_ns in list(self._deadlines_ns.items()):
+            if now_ns > deadline_ns:
                 late_s = (now_ns - deadline_ns) / 1e9
-                self._end(group, "expired", f"Its deadline had passed by {late_s:.3f} s when the next step began.")
+                says = f"Its deadline had passed by {late_s:.3f} s when the next step began."
+                self._end(self.groups[request_id], "expired", says)
 
     def _apply_cancelled(self) -> None:
         for group in self._cancelled:
@@ -198,8 +207,14 @@ class Engine:
                 self.scheduler.leave(sequence)
         self._close(group, outcome, error)
         del self.groups[group.request.id]
+        self._deadlines_ns.pop(group.request.id, None)
         self._ended.append(group)
-        self._journal.request_ended(group)
+        self._unwritten.append(group)
+
+    def _write_ends(self) -> None:
+        while self._unwritten:
+            self._journal.request_ended(self._unwritten[0])
+            self._unwritten.popleft()
 
     def _close(self, group: SequenceGroup, outcome: Outcome, error: str | None) -> None:
         group.outcome, group.error, group.ended_ns = outcome, error, self._clock.now_ns()

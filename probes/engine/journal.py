@@ -35,21 +35,21 @@ class StepTimes:
 class Journal:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._ranges: dict[str, Callable[[], None]] = {}  # open ones, by the request's id
+        self._ranges: dict[int, Callable[[], None]] = {}  # open ones, by the request's number
 
     def step_range(self, number: int) -> AbstractContextManager[None]:
         return nvtx_range("engine step", number)
 
     def request_began(self, group: SequenceGroup) -> None:
-        self._ranges[group.request.id] = open_range("request", group.number)
+        self._ranges[group.number] = open_range("request", group.number)
 
     def request_refused(self, group: SequenceGroup) -> None:
         """It never began."""
         self._sink(request_record(group))
 
     def request_ended(self, group: SequenceGroup) -> None:
-        self._ranges.pop(group.request.id)()
         self._sink(request_record(group))
+        self._ranges.pop(group.number)()
 
     def step_ended(
         self, step: Step, plan: StepPlan, output: StepOutput, times: StepTimes, scheduler: Scheduler, memory: KvMemory

@@ -49,9 +49,8 @@ class StepPlan:
     swap_out: Sequence[BlockCopy] = ()  # device → host
     swap_in: Sequence[BlockCopy] = ()  # host → device
     copies: Sequence[BlockCopy] = ()  # copy-on-write, within the device
-    padded_rows: int | None = (
-        None  # of a step of single tokens alone: rows of the graph's bucket, or of the static batch
-    )
+    padded_rows: int | None = None
+    """Of a step whose chunks are one token each, and its drafts: rows of the graph's bucket, or of the static batch."""
 
     @property
     def n_tokens(self) -> int:

@@ -307,11 +307,10 @@ class Scheduler:
             self.enter(sequence)
 
     def _padded_rows(self, step: Step) -> int | None:
-        n_rows = len(step.chunks)
-        if any(chunk.n_tokens != 1 for chunk in step.chunks):
+        """Of a step whose chunks are one token each, and its drafts: a row is a token."""
+        if any(len(chunk.tokens) != 1 for chunk in step.chunks):
             return None
-        if self._is_static:
-            n_rows += len(self.padding)
+        n_rows = len(step.chunks) + step.drafted_tokens + len(self.padding)
         fitting = [bucket for bucket in self._config.graph_buckets if bucket >= n_rows]
         return min(fitting, default=n_rows if self._is_static else None)
 

@@ -27,7 +27,7 @@ class VirtualClock:
 
 @dataclass(frozen=True)
 class StepCost:
-    """model = step + prompt tokens · per token + decode rows · per row + their context · per token of it.
+    """model = step + prompt tokens · per token + decode rows · per row + context before them · per token of it.
 
     Of the size of an 8 B model on one GPU: prefill is bound by arithmetic, decode by reading weights (`step_ns`) and
     the KV cache (`context_token_ns`). Steps of decode that are padded pay for all rows.
@@ -40,9 +40,8 @@ class StepCost:
     sample_row_ns: int = 2_000
 
     def model_ns(self, plan: StepPlan) -> int:
-        decodes = [chunk for chunk in plan.chunks if chunk.n_tokens == 1]
-        n_rows = len(decodes) if plan.padded_rows is None else plan.padded_rows
-        n_prefill = sum(chunk.n_tokens for chunk in plan.chunks if chunk.n_tokens > 1)
+        n_prefill = sum(chunk.n_tokens for chunk in plan.chunks if len(chunk.tokens) > 1)
+        n_rows = plan.n_tokens - n_prefill if plan.padded_rows is None else plan.padded_rows
         context = sum(chunk.start for chunk in plan.chunks)
         return (
             self.step_ns

@@ -50,7 +50,7 @@ def test_a_step_at_256_sequences(cache: PrefixCaching) -> None:
     output_us = statistics.median(step.output_ns or 0 for step in steps) / 1e3
     mean_us = statistics.mean(step.end_ns - step.start_ns - (step.model_ns or 0) for step in steps) / 1e3
     print(
-        f"\nprefix cache {cache}: schedule {schedule_us:.0f} µs, output {output_us:.0f} µs, mean of both {mean_us:.0f} µs"
+        f"\ncache {cache}: schedule {schedule_us:.0f} µs, output {output_us:.0f} µs, both {mean_us:.0f} µs in the mean"
     )
     assert mean_us < 2000
 

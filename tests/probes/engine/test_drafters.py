@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diag.probes.engine.answers import expected
 from diag.probes.engine.config import EngineConfig
@@ -23,6 +25,17 @@ from tests.probes.engine.engines import check_empty, made
 )
 def test_what_followed_the_last_time(tokens: list[int], n_tokens: int, drafts: tuple[int, ...]) -> None:
     assert PromptLookup().propose(tokens, n_tokens) == drafts
+
+
+@given(tokens=st.lists(st.sampled_from([0, 1, 256, 1 << 56]), max_size=12), n_tokens=st.integers(1, 3))
+def test_it_is_what_a_plain_search_finds(tokens: list[int], n_tokens: int) -> None:
+    """Tokens whose bytes are those of others, shifted."""
+    found: tuple[int, ...] = ()
+    for length in (1, 2, 3):
+        for start in range(len(tokens) - length):
+            if tokens[start : start + length] == tokens[-length:]:
+                found = tuple(tokens[start + length : start + length + n_tokens])
+    assert PromptLookup().propose(tokens, n_tokens) == found
 
 
 def test_only_the_window_is_looked_at() -> None:
@@ -73,3 +86,10 @@ def test_drafts_take_no_token_from_others_and_go_no_further_than_the_end() -> No
     assert all(sum(len(chunk.drafts) for chunk in plan.chunks) <= 2 for plan in full)
     ends = [chunk.start + chunk.n_tokens for plan in one.runner.plans for chunk in plan.chunks]
     assert max(ends) <= 3 + 6 - 1
+
+
+def test_a_draft_is_a_row_of_its_own_in_a_bucket() -> None:
+    one = made(EngineConfig(n_draft_tokens=2, graph_buckets=(2, 4, 8)), drafter=Oracle((250,) * 9, 3, n_right=0))
+    one.engine.add(Request("a", (1, 2, 3), SamplingParams(max_tokens=4)))
+    one.engine.drain()
+    assert [(plan.n_tokens, plan.padded_rows) for plan in one.runner.plans] == [(3, None), (3, 4), (2, 2), (1, 2)]

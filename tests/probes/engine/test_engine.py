@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from diag.errors import InputError, UsageError
-from diag.model.serving_log import Outcome
+from diag.model.serving_log import Outcome, RequestRecord, StepRecord
 from diag.probes.engine.admission import Overloaded, blocks_that_fit
 from diag.probes.engine.answers import AnswerRunner, expected
 from diag.probes.engine.config import EngineConfig
@@ -260,6 +260,27 @@ def test_beams_without_candidates_are_an_answer_that_does_not_fit() -> None:
     with pytest.raises(RuntimeError, match="step 0"):
         engine.step()
     check_empty(engine)
+
+
+def test_a_sink_that_fails_costs_no_record_of_a_request() -> None:
+    written: list[str] = []
+    full = [True]
+
+    def sink(record: StepRecord | RequestRecord) -> None:
+        if isinstance(record, RequestRecord):
+            if full[0]:
+                raise OSError("no space left on the device")
+            written.append(record.id)
+
+    engine = Engine(CONFIG, AnswerRunner(CONFIG), sink=sink)
+    groups = [engine.add(request(name, 4, 1)) for name in "abc"]
+    with pytest.raises(OSError, match="no space"):
+        engine.step()
+    assert [group.outputs for group in groups] == [expected(group.request) for group in groups]
+    check_empty(engine)
+    full[0] = False
+    assert not engine.step()
+    assert written == ["a", "b", "c"]
 
 
 def test_a_clock_that_goes_back_is_said_once_and_times_go_on() -> None:
