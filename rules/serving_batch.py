@@ -21,9 +21,9 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
     """Few sequences decode while requests wait, and the KV cache has room.
 
     Asks      While requests wait, does the engine decode as many sequences as it may?
-    Decides   Time of the steps that began with requests waiting, in which at most `batch` x max_sequences sequences
-              decoded although the blocks that were left would have done for the longest prompt. Left out are steps that
-              used `budget` of max_step_tokens and took at least `bound` x the median step of decode alone: prompts take
+    Decides   Time of the steps without some of the requests that had come before, in which at most `batch` x
+              max_sequences sequences decoded although the blocks that were left would have done for the longest
+              prompt. Left out are steps that used `budget` of max_step_tokens and took at least `bound` x the median step of decode alone: prompts take
               the device's time there, and a larger budget would not end them sooner. Fires at `share` of the window.
               The cause: static batching, which lets nobody in before all have ended; the token budget, where at least
               half of this time is in steps that used it up; else admission.
@@ -36,19 +36,29 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
     if most is None:
         yield CannotTell(subject_of(steps), "the run does not say how many sequences may run at once (max_sequences)")
         return
-    few = _waited_before(steps) & (steps["n_decodes"] <= limits["batch"] * most)
-    small = few & ~_bound_by_prompts(steps, limits)
-    extent = steps.during(small)
-    if extent.measure_ns < limits["share"] * steps.window_ns:
-        yield Clear(subject_of(steps))
-    else:
+    few = _left_waiting(steps) & (steps["n_decodes"] <= limits["batch"] * most)
+    small, least_ns = few & ~_bound_by_prompts(steps, limits), limits["share"] * steps.window_ns
+    if steps.during(small).measure_ns >= least_ns:
         yield _small(steps, small, most, limits)
+    elif steps.during(few).measure_ns >= least_ns and not steps.decodes_alone.any():
+        yield CannotTell(subject_of(steps), NEVER_ALONE)
+    else:
+        yield Clear(subject_of(steps))
 
 
-def _waited_before(steps: Steps) -> Chosen:
-    """(steps,): whether requests waited when it began, and there were blocks for any of them."""
-    let = (steps["n_waiting"] > 0) & ~waits_without(steps, Room.of(steps).most)
-    return np.concatenate(([False], let[:-1]))
+NEVER_ALONE = (
+    "few sequences decode while requests wait, in steps that spend their budget on prompts; as no step decoded alone, "
+    "it is not known whether a larger budget would end these prompts sooner"
+)
+
+
+def _left_waiting(steps: Steps) -> Chosen:
+    """(steps,): whether requests that had come before it were not in it, though there were blocks for any of them.
+
+    What comes while a step runs waits for the next one in any engine; each prefill of a step may be one of those.
+    """
+    waited = (steps["n_waiting"][:-1] > steps["n_prefills"][1:]) & ~waits_without(steps, Room.of(steps).most)[:-1]
+    return np.concatenate(([False], waited))
 
 
 def _used_up(steps: Steps, limits: Limits) -> Chosen:
@@ -59,10 +69,9 @@ def _used_up(steps: Steps, limits: Limits) -> Chosen:
 
 
 def _bound_by_prompts(steps: Steps, limits: Limits) -> Chosen:
-    alone = (steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0)
-    if not alone.any():
-        return np.zeros(len(steps), bool)
-    usual_ns = float(np.median(steps.duration_ns[alone]))
+    """(steps,): whether its prompts took most of its time; where no step decoded alone, whatever used its budget up."""
+    alone = steps.duration_ns[steps.decodes_alone]
+    usual_ns = float(np.median(alone)) if len(alone) else 0.0
     return np.asarray(_used_up(steps, limits) & (steps.duration_ns >= limits["bound"] * usual_ns))
 
 
@@ -85,9 +94,9 @@ def _small(steps: Steps, small: Chosen, most: int, limits: Limits) -> Finding:
         evidence=[
             Evidence("few decode while requests wait", extent.measure_ns, "ns", "time of such steps", rows),
             Evidence("share of the time", share, "share", "such steps / window", rows),
-            Evidence("decoding", decodes, "ratio", "mean of n_decodes in them", rows),
-            Evidence("may run", most, "count", "max_sequences of the run"),
-            Evidence("waiting", waiting, "ratio", "mean of n_waiting in them", rows),
+            Evidence("decoding", decodes, "sequences", "mean of n_decodes in them", rows),
+            Evidence("may run", most, "sequences", "max_sequences of the run"),
+            Evidence("waiting", waiting, "requests", "mean of n_waiting in them", rows),
             Evidence("budget used", _budget_used(steps, small) or 0.0, "share", "tokens / max_step_tokens, mean", rows),
         ],
         refute="With a larger budget, or continuous batching, the batch is as small.",
@@ -157,12 +166,14 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     rows_of, asked = steps["padded_rows"][padded], np.minimum(steps["n_decodes"], steps["padded_rows"])[padded]
     empty = 1 - asked / np.maximum(rows_of, 1)
     lost_ns, whole_ns = int((weight * empty).sum()), int(weight.sum())
-    if lost_ns < limits["share"] * whole_ns:
+    if not whole_ns or lost_ns < limits["share"] * whole_ns:
         yield Clear(subject_of(steps))
         return
     is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
     worst = int(np.argmax(weight * empty))
-    share = lost_ns / steps.window_ns
+    extent = steps.during(padded)
+    won_ns = min(lost_ns, extent.measure_ns)  # steps of replicas overlap
+    share = won_ns / steps.window_ns
     rows = step_rows(steps, "n_decodes", "padded_rows", "model_ns", where="padded_rows IS NOT NULL")
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
@@ -173,7 +184,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         share=share,
         level=min("warning", severity_of(share), key=SEVERITIES.index),
         confidence="medium",
-        recoverable_ns=lost_ns,
+        recoverable_ns=won_ns,
         counterfactual="Without these rows such steps would take that much less time at most, if time followed rows.",
         evidence=[
             Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - n_decodes) / padded_rows", rows),
@@ -184,7 +195,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         ],
         refute="With a bucket for exactly this size the step is as fast.",
         next=[_LESS_STATIC if is_static else _LESS_PADDING],
-        extent=steps.during(padded),
+        extent=extent,
     )
 
 

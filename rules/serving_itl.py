@@ -58,7 +58,9 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
     for run in runs:
         stalls, steps = stalls_of(run, limits["factor"]), Steps.of(run)
         subject = replace(run_subject(run), window=steps.window) if len(steps) else run_subject(run)
-        if stalls.n_times < FEWEST_TIMES:
+        if not stalls.n_times:
+            yield CannotTell(subject, "nothing says when single tokens came (streams, recorded in detail, do)")
+        elif stalls.n_times < FEWEST_TIMES:
             yield CannotTell(subject, f"too few times between outputs ({stalls.n_times}; {FEWEST_TIMES} are needed)")
         elif not stalls.median_ns:
             yield CannotTell(subject, "most outputs came at the same time as the one before: there is no usual ITL")

@@ -79,8 +79,8 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
             Evidence("full while requests wait", extent.measure_ns, "ns", "time after such steps", rows),
             Evidence("share of the time", share, "share", "full / window", rows),
             Evidence("blocks that a request takes", room, "blocks", "⌈median tokens / block_tokens⌉"),
-            Evidence("running", running, "ratio", "mean of n_running in these steps", rows),
-            Evidence("waiting", waiting, "ratio", "mean of n_waiting in these steps", rows),
+            Evidence("running", running, "sequences", "mean of n_running in these steps", rows),
+            Evidence("waiting", waiting, "requests", "mean of n_waiting in these steps", rows),
             *([] if empty is None else [Evidence("empty part of used blocks", empty, "share", _EMPTY, rows)]),
         ],
         refute="With twice the blocks as many requests wait.",
@@ -170,8 +170,8 @@ def empty_tail_blocks(steps: Steps, limits: Limits) -> Iterator[Answer]:
         evidence=[
             Evidence("empty part of used blocks", share, "share", _EMPTY, rows),
             Evidence("expected", expected_waste(block, length), "share", "w / (length + w), w = (block - 1) / 2"),
-            Evidence("tokens of a block", block, "count", "block_tokens of the run"),
-            Evidence("tokens of a sequence", length, "ratio", "Σ used_tokens / Σ n_running, by time", rows),
+            Evidence("tokens of a block", block, "tokens", "block_tokens of the run"),
+            Evidence("tokens of a sequence", length, "tokens", "Σ used_tokens / Σ n_running, by time", rows),
             *(
                 Evidence(f"expected with {size}", expected_waste(size, length), "share", "as above, for that block")
                 for size in OTHER_SIZES

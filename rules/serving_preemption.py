@@ -46,7 +46,8 @@ def preemption_thrash(steps: Steps, limits: Limits) -> Iterator[Answer]:
         yield Clear(subject_of(steps))
         return
     again_share = np.minimum(steps["recomputed_tokens"] / np.maximum(computed, 1), 1.0)
-    lost_ns = int((steps.duration_ns * again_share).sum())
+    extent = steps.during(steps["recomputed_tokens"] > 0)
+    lost_ns = min(int((steps.duration_ns * again_share).sum()), extent.measure_ns)  # steps of replicas overlap
     rows = step_rows(
         steps, "n_preempted", "preempted", "recomputed_tokens", "swapped_in_blocks", "swapped_out_blocks",
         where="n_preempted + recomputed_tokens + swapped_in_blocks + swapped_out_blocks > 0",
@@ -65,7 +66,7 @@ def preemption_thrash(steps: Steps, limits: Limits) -> Iterator[Answer]:
         "and swapping cost comes on top.",
         evidence=[
             Evidence("computed again", lost_ns, "ns", "Σ step x recomputed_tokens / its tokens", rows),
-            Evidence("recomputed tokens", recomputed, "count", "Σ recomputed_tokens", rows),
+            Evidence("recomputed tokens", recomputed, "tokens", "Σ recomputed_tokens", rows),
             Evidence("share recomputed", shares["recomputed"], "share", "recomputed / (prefill + decode) tokens", rows),
             Evidence("swapped blocks", moved, "count", "Σ swapped_in_blocks + swapped_out_blocks", rows),
             Evidence("swapped to computed", shares["swapped"], "ratio", "swapped blocks x block_tokens / tokens", rows),
@@ -77,7 +78,7 @@ def preemption_thrash(steps: Steps, limits: Limits) -> Iterator[Answer]:
             "Run the same load with as many sequences at once as the pool holds whole: its blocks / blocks of one.",
             "diag plan serving says how many sequences fit for a distribution of lengths.",
         ],
-        extent=steps.during(steps["recomputed_tokens"] > 0),
+        extent=extent,
     )
 
 

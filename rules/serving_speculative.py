@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from diag.model import units
+from diag.model.speculative_gain import acceptance_of, breakeven_acceptance
 from diag.rules.engine import serving_rule
 from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, Subject, severity_of
 from diag.rules.serving_steps import FEWEST_STEPS, NO_STEPS, step_rows, subject_of
@@ -43,7 +44,7 @@ def drafts_that_do_not_pay(runs: Sequence[ServingRun], limits: Limits) -> Iterat
         with_steps = [steps for steps in of if len(steps)]
         drafting = [steps for steps in with_steps if int(_drafted(steps).sum()) >= FEWEST_STEPS]
         if not drafting:
-            yield CannotTell(Subject(source), NO_DRAFTS if with_steps else NO_STEPS, beyond_format=not with_steps)
+            yield CannotTell(Subject(source), NO_DRAFTS if with_steps else NO_STEPS)
         for steps in drafting:
             yield _judged(steps, runs, limits)
 
@@ -61,11 +62,7 @@ def _is_alike(one: ServingRun, other: ServingRun) -> bool:
 
 
 def _drafted(steps: Steps) -> Chosen:
-    return np.asarray(_decode_alone(steps) & (steps["drafted_tokens"] > 0))
-
-
-def _decode_alone(steps: Steps) -> Chosen:
-    return np.asarray((steps["n_decodes"] > 0) & (steps["prefill_tokens"] == 0))
+    return np.asarray(steps.decodes_alone & (steps["drafted_tokens"] > 0))
 
 
 @dataclass(frozen=True)
@@ -79,15 +76,20 @@ class _Paid:
         return self.tokens / self.cost
 
     @property
+    def per_draft(self) -> int:
+        """K."""
+        return max(round(self.drafts), 1)
+
+    @property
     def acceptance(self) -> float:
-        return acceptance_of(self.tokens, max(round(self.drafts), 1))
+        return acceptance_of(self.tokens - 1, self.drafts, self.per_draft)
 
 
 def _paid(steps: Steps, drafted: Chosen, others: Sequence[Steps]) -> _Paid | None:
     """None without steps to compare with."""
     without: dict[int, list[int]] = {}
     for each in others:
-        chosen = _decode_alone(each) & (each["drafted_tokens"] == 0)
+        chosen = each.decodes_alone & (each["drafted_tokens"] == 0)
         for n, took_ns in zip(each["n_decodes"][chosen].tolist(), each.duration_ns[chosen].tolist(), strict=True):
             without.setdefault(n, []).append(took_ns)
     sequences, took = steps["n_decodes"][drafted], steps.duration_ns[drafted]
@@ -110,7 +112,8 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
     drafted = _drafted(steps)
     accepted, drafts = (int(steps[name][drafted].sum()) for name in ("accepted_tokens", "drafted_tokens"))
     took_ns = int(steps.duration_ns[drafted].sum())
-    lost_ns = max(0, round(took_ns * (1 - paid.gain)))
+    extent = steps.during(drafted)
+    lost_ns = min(max(0, round(took_ns * (1 - paid.gain))), extent.measure_ns)  # steps of replicas overlap
     share = lost_ns / steps.window_ns
     rows = step_rows(
         steps,
@@ -132,49 +135,25 @@ def _finding(steps: Steps, paid: _Paid) -> Finding:
         counterfactual="Without drafts the same tokens would take that much less time, if steps stayed as they are.",
         evidence=[
             Evidence("lost", lost_ns, "ns", "Σ steps with drafts x (1 - tokens / cost)", rows),
-            Evidence("tokens of a sequence in a step", paid.tokens, "ratio", "1 + Σ accepted / Σ n_decodes", rows),
+            Evidence("tokens of a sequence in a step", paid.tokens, "tokens", "1 + Σ accepted / Σ n_decodes", rows),
             Evidence("cost", paid.cost, "ratio", "median step with drafts / without, at like n_decodes", rows),
             Evidence("accepted", accepted / drafts, "share", "Σ accepted_tokens / Σ drafted_tokens", rows),
-            Evidence("drafts of a sequence in a step", paid.drafts, "ratio", "Σ drafted_tokens / Σ n_decodes", rows),
+            Evidence("drafts of a sequence in a step", paid.drafts, "tokens", "Σ drafted_tokens / Σ n_decodes", rows),
             Evidence("acceptance", paid.acceptance, "share", "α with 1 + α + … + α^K = tokens"),
-            Evidence("break-even", break_even(paid), "text", "α at which 1 + α + … + α^K = cost"),
+            Evidence("break-even", _break_even(paid), "text", "α at which 1 + α + … + α^K = cost"),
         ],
         refute="The same load without drafts is slower.",
         next=[
             "diag plan speculative says from which acceptance on so many drafts pay at this cost.",
             "Run the same load with one draft, and without.",
         ],
-        extent=steps.during(drafted),
+        extent=extent,
     )
 
 
-def tokens_expected(acceptance: float, n_drafts: int) -> float:
-    """1 + α + … + α^K.
-
-    >>> tokens_expected(0.5, 3), tokens_expected(1.0, 4)
-    (1.875, 5.0)
-    """
-    return float(sum(acceptance**k for k in range(n_drafts + 1)))
-
-
-def acceptance_of(tokens: float, n_drafts: int) -> float:
-    """The α, from 0 to 1, at which that many tokens are expected; by bisection, as the sum rises with it.
-
-    >>> round(acceptance_of(1.875, 3), 6), acceptance_of(1.0, 3)
-    (0.5, 0.0)
-    """
-    low, high = 0.0, 1.0
-    if tokens <= 1:
-        return low
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tokens_expected(middle, n_drafts) < tokens else (low, middle)
-    return high
-
-
-def break_even(paid: _Paid) -> str:
+def _break_even(paid: _Paid) -> str:
     """The acceptance at which the drafts would pay for themselves, in words."""
-    n_drafts = max(round(paid.drafts), 1)
-    if paid.cost > n_drafts + 1:
-        return f"never: a step costs more than the {n_drafts + 1} tokens that it can give"
-    return units.share(acceptance_of(paid.cost, n_drafts))
+    least = breakeven_acceptance(paid.per_draft, 0.0, paid.cost)
+    if least is None:
+        return f"never: a step costs more than the {paid.per_draft + 1} tokens that it can give"
+    return units.share(least)

@@ -32,7 +32,7 @@ def steps_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[StepsD
             for source, of in groupby(runs, lambda run: run.source_id):
                 with_steps = [steps for run in of if len(steps := Steps.of(run))]
                 if not with_steps:
-                    yield CannotTell(Subject(source), NO_STEPS, beyond_format=True)
+                    yield CannotTell(Subject(source), NO_STEPS)
                 for steps in with_steps:
                     if because := why_not(steps, needs):
                         yield CannotTell(subject_of(steps), because)

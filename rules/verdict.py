@@ -129,6 +129,8 @@ def _what_is_unseen(top: Finding) -> str:
         return ""
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
+    if top.rule.startswith("serving."):
+        return _SERVED_ONLY
     if _is_about_hang(top):
         return ""
     return _ALONE if top.subject.launch is not None else _HOST_ONLY
@@ -140,6 +142,7 @@ def _is_about_hang(finding: Finding) -> bool:
 
 _PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."
 _WATCHED_ONLY = "It was watched from outside: which kernels ran, and when, only a timeline tells."
+_SERVED_ONLY = "Which kernels ran meanwhile, only a timeline tells."
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
 _AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do less."
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."

@@ -83,8 +83,7 @@ def laid_on_steps(stalls: Stalls, steps: Steps) -> LaidOnSteps:
     first, last = _step_that_made(steps, stalls.start_ns) + 1, _step_that_made(steps, stalls.end_ns) + 1
     model_ns, host_ns = _model_and_host(steps)
     decodes, prefills = steps["n_decodes"] > 0, steps["prefill_tokens"] > 0
-    alone = decodes & ~prefills
-    usual = alone if alone.any() else np.ones(len(steps), bool)
+    usual = steps.decodes_alone if steps.decodes_alone.any() else np.ones(len(steps), bool)
     usual_model, usual_host = float(np.median(model_ns[usual])), float(np.median(host_ns[usual]))
     more_model, more_host = np.maximum(model_ns - usual_model, 0.0), np.maximum(host_ns - usual_host, 0.0)
     only_prefill = prefills & ~decodes

@@ -28,12 +28,17 @@ class Steps:
 
     @classmethod
     def of(cls, run: ServingRun) -> Steps:
-        """From the first measured request that was sent to the last that ended; all where no request has times."""
+        """From the first measured request that was sent to the last that ended; all where no request has times.
+
+        Steps that took no time were not timed, and are left out.
+        """
         sent = [each.sent_ns for each in run.measured if each.sent_ns is not None]
         ended = [end for each in run.measured if (end := end_ns(each)) is not None]
-        rows = sorted(run.steps, key=lambda step: (step.start_ns, step.number))
+        timed = [step for step in run.steps if step.duration_ns > 0]
+        rows = sorted(timed, key=lambda step: (step.start_ns, step.number))
         if sent and ended:
-            rows = [step for step in rows if step.end_ns > min(sent) and step.start_ns < max(ended)]
+            first_ns, last_ns = min(sent), max(ended)
+            rows = [step for step in rows if step.end_ns > first_ns and step.start_ns < last_ns]
         return cls(run, tuple(rows))
 
     def __len__(self) -> int:
@@ -71,6 +76,11 @@ class Steps:
     def window_ns(self) -> int:
         start_ns, end_ns = self.window
         return end_ns - start_ns
+
+    @cached_property
+    def decodes_alone(self) -> Chosen:
+        """Whether it decoded, and computed no prompt."""
+        return np.asarray((self["n_decodes"] > 0) & (self["prefill_tokens"] == 0))
 
     @cached_property
     def left_work(self) -> Chosen:

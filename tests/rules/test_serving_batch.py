@@ -21,6 +21,12 @@ def batch(engine: Mapping[str, Any] = MappingProxyType({}), **fields: Any) -> Se
     return log(steps(100, lambda _: fields), engine=msgspec.structs.replace(ENGINE, **engine))
 
 
+def budget_used_up(took_ns: int, alone_every: int = 10) -> ServingLog:
+    """Steps of 250 prompt tokens, and one of ten that decodes alone, in 8.75 ms."""
+    prompts = {**FEW, "prefill_tokens": 250, "n_prefills": 1, "model_ns": took_ns - 750_000}
+    return log(steps(100, lambda number: FEW if alone_every and number % alone_every == 0 else prompts))
+
+
 def padded(rows: int, n: int = 100) -> ServingLog:
     """Eight sequences in buckets of so many rows, in the first `n` of a hundred steps."""
     return log(steps(100, lambda number: {"padded_rows": rows} if number < n else {}))
@@ -28,9 +34,9 @@ def padded(rows: int, n: int = 100) -> ServingLog:
 
 CASES = {
     "serving.batch": ThreeCases(
-        fires=lambda: batch(**FEW, prefill_tokens=250, n_prefills=1),
+        fires=lambda: budget_used_up(9 * MS),
         clear=lambda: batch(n_decodes=15, decode_tokens=15, n_running=15, n_waiting=6),
-        untold=lambda: batch({"max_sequences": None}, **FEW),
+        untold=lambda: budget_used_up(9 * MS, alone_every=0),
     ),
     "serving.padding": ThreeCases(
         fires=lambda: padded(32),
@@ -43,7 +49,6 @@ CASES = {
 @pytest.mark.parametrize(
     ("engine", "fields", "cause"),
     [
-        ({}, {"prefill_tokens": 250, "n_prefills": 1}, "the budget of 256 tokens a step is used up"),
         ({"batching": "static"}, {}, "batching is static"),
         ({}, {}, "something else holds admission back"),
     ],
@@ -52,6 +57,25 @@ def test_why_the_batch_is_small(ask: Ask, engine: dict[str, Any], fields: dict[s
     finding = only_finding(ask("serving.batch", batch(engine, **FEW, **fields)))
     assert finding.title == f"On average 3.0 of 16 sequences decode while requests wait: {cause}"
     assert finding.share == pytest.approx(0.99)  # who waited before the first step is not known
+
+
+def test_a_budget_that_ends_steps_early(ask: Ask) -> None:
+    """Its steps cost what a step without prompts costs."""
+    finding = only_finding(ask("serving.batch", budget_used_up(9 * MS)))
+    assert finding.title.endswith("the budget of 256 tokens a step is used up")
+    assert figures(finding)["budget used"] == pytest.approx((90 * 253 + 9 * 3) / 99 / 256)  # all but the first
+
+
+def test_prompts_that_take_the_devices_time(ask: Ask) -> None:
+    """A larger budget would not end them sooner."""
+    (answer,) = ask("serving.batch", budget_used_up(18 * MS))
+    assert type(answer).__name__ == "Clear"
+
+
+def test_an_engine_that_does_not_say_how_many_may_run(ask: Ask) -> None:
+    (answer,) = ask("serving.batch", batch({"max_sequences": None}, **FEW))
+    assert isinstance(answer, CannotTell)
+    assert "max_sequences" in answer.because
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,9 @@ def test_few_times_and_times_of_nothing(ask: Ask) -> None:
     (few,) = ask("serving.itl_spikes", log(steps(10)))
     assert isinstance(few, CannotTell)
     assert "too few times" in few.because
+    (unseen,) = ask("serving.itl_spikes", log(steps(10), [request(0, 0, n=1)]))
+    assert isinstance(unseen, CannotTell)
+    assert "when single tokens came" in unseen.because
     at_once = [request(n, 0, n=100, itl_ns=0) for n in range(4)]
     (none,) = ask("serving.itl_spikes", log(steps(200), at_once))
     assert isinstance(none, CannotTell)

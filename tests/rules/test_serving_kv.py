@@ -10,6 +10,8 @@ import pytest
 from diag.rules.finding import CannotTell
 from diag.serving.kv_blocks import expected_waste
 from tests.builders.engine_steps import ENGINE, log, steps, streams, without
+from tests.builders.job_log import Whole
+from tests.builders.server_log import VLLM_START, vllm_stats
 from tests.builders.serving_log import ServingLog, request
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
@@ -99,3 +101,28 @@ def test_waste_of_a_scarce_cache_is_a_warning(ask: Ask) -> None:
 def test_blocks_of_one_token_waste_nothing() -> None:
     assert expected_waste(1, 10) == 0
     assert expected_waste(16, 0) == 1
+
+
+def said(n_full: int, n: int = 20) -> Whole:
+    """Lines that vLLM prints every few seconds; in the first of them the cache is full, and requests wait."""
+    lines = [vllm_stats(k, waiting=5 * (k < n_full), kv=99.0 if k < n_full else 40.0) for k in range(n)]
+    return Whole("".join(f"{line}\n" for line in (*VLLM_START, *lines)))
+
+
+def test_a_server_that_says_that_its_cache_is_full(ask: Ask) -> None:
+    finding = only_finding(ask("serving.kv_full", said(5)))
+    told = figures(finding)
+    assert (told["full while requests wait"], told["lines"], told["fullest"]) == (5, 20, 0.99)
+    assert finding.title.startswith("The KV cache is full in 25.0 % of what the server said of itself")
+    assert (finding.severity, finding.confidence) == ("critical", "medium")
+
+
+def test_a_server_that_has_room(ask: Ask) -> None:
+    (answer,) = ask("serving.kv_full", said(1))
+    assert type(answer).__name__ == "Clear"
+
+
+def test_a_server_that_says_little(ask: Ask) -> None:
+    (answer,) = ask("serving.kv_full", said(5, n=9))
+    assert isinstance(answer, CannotTell)
+    assert answer.because == "too few lines of its log tell of the cache (9; 10 are needed)"
