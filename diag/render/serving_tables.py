@@ -16,10 +16,10 @@ def serving_runs(report: Report, top: int) -> Table:
     """Of many, an even choice that has the first and the last."""
     rows = chosen(report.serving, top)
     has_goodput = any(row.goodput_per_s is not None for row in rows)
-    goodput = ("goodput/s",) if has_goodput else ()
+    goodput = ("goodput",) if has_goodput else ()
     return Table(
         "Serving",
-        ("done", "not done", "req/s", *goodput, "out tok/s", "in tok/s", "in flight", "run"),
+        ("done", "not done", "req/s", *goodput, "out tok/s", "in flight", "in tok/s", "run"),
         [_run(report, row, has_goodput) for row in rows],
         name_column=7 if has_goodput else 6,
         notes=list(_run_notes(report, rows)),
@@ -34,8 +34,8 @@ def _run(report: Report, row: ServingRunRow, has_goodput: bool) -> list[str]:
         _number(row.requests_per_s),
         *([_number(row.goodput_per_s)] if has_goodput else []),
         _number(row.output_tokens_per_s),
-        _number(row.input_tokens_per_s),
         _number(row.in_flight),
+        _number(row.input_tokens_per_s),
         ", ".join(filter(None, (row.name, *_load(row), _where(report, row)))),
     ]
 
