@@ -46,7 +46,7 @@ SUBJECTS = (
     "job_watchdog", "job_exit",
     "serving_checks",
     "serving_late_sends", "serving_overload", "serving_knee", "serving_errors", "serving_goodput", "serving_ttft",
-    "serving_long_prompts", "serving_prefix", "serving_scaling",
+    "serving_long_prompts", "serving_prefix", "serving_scaling", "serving_queue",
 )  # fmt: skip
 """Modules with rules, in the order in which a reader should meet them."""
 

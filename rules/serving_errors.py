@@ -11,7 +11,7 @@ from diag.model import units
 from diag.model.serving_metrics import ServedRequest, counts, end_ns
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Severity
-from diag.rules.serving_loads import NO_REQUESTS, load_rule, request_rows, run_rows, step_rows
+from diag.rules.serving_loads import NO_REQUESTS, figure_rows, load_rule, request_rows, run_rows, step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 
@@ -35,10 +35,24 @@ def errors(run: ServingRun, limits: Limits) -> Answer:
         if of.error_share < limits["share"]:
             return Clear(subject)
         return _errors(run, [each for each in run.measured if each.outcome in ("failed", "expired")], limits)
-    if not run.n_requests or run.n_completed is None:
+    lost = _lost(run)
+    if lost is None:
         return CannotTell(subject, NO_REQUESTS)
-    missing = run.n_requests - run.n_completed
-    return Clear(subject) if missing < limits["share"] * run.n_requests else _missing(run, missing, limits)
+    return Clear(subject) if float(lost.value) < limits["share"] else _did_not_complete(run, lost, limits)
+
+
+def _lost(run: ServingRun) -> Evidence | None:
+    """What a file states alone; None where it states neither what failed nor how many there were."""
+    if run.n_completed is None:
+        return None
+    failed = run.stated("failed", "value")
+    if failed is not None and run.n_completed + failed.value > 0:
+        share = failed.value / (run.n_completed + failed.value)
+        return Evidence("errors", share, "share", "failed / (completed + failed), as stated", figure_rows(run))
+    if not run.n_requests:
+        return None
+    share = max(run.n_requests - run.n_completed, 0) / run.n_requests
+    return Evidence("errors", share, "share", "1 - completed / requests, as stated", run_rows(run))
 
 
 def _errors(run: ServingRun, lost: Sequence[ServedRequest], limits: Limits) -> Finding:
@@ -64,16 +78,17 @@ def _errors(run: ServingRun, lost: Sequence[ServedRequest], limits: Limits) -> F
     )
 
 
-def _missing(run: ServingRun, missing: int, limits: Limits) -> Finding:
-    share = missing / (run.n_requests or missing)
+def _did_not_complete(run: ServingRun, lost: Evidence, limits: Limits) -> Finding:
+    share = float(lost.value)
     return Finding(
         title=f"{units.share(share)} of the requests did not complete",
-        claim=f"{run.n_completed:,} of {run.n_requests:,} completed; the file does not say what became of the others.",
+        claim=f"{units.count(run.n_completed or 0, 'request')} completed, {units.share(share)} of all did not; the "
+        "file does not say what became of them.",
         subject=run_subject(run),
         level=_level(share, limits),
         confidence="medium",
         counterfactual="Latencies of this run leave them out; with them served it would have done more work.",
-        evidence=[Evidence("errors", share, "share", "1 - completed / requests, as the file states", run_rows(run))],
+        evidence=[lost],
         refute="They were refused by an admission limit, or cancelled by the client.",
         next=["Run it again with single requests recorded, and read what is said of those that fail."],
     )
@@ -81,6 +96,42 @@ def _missing(run: ServingRun, missing: int, limits: Limits) -> Finding:
 
 def _level(share: float, limits: Limits) -> Severity:
     return "critical" if share >= limits["critical"] else "warning"
+
+
+@load_rule("serving.empty_answers")
+def empty_answers(run: ServingRun, limits: Limits) -> Answer:
+    """Requests that count as completed and brought no token.
+
+    Asks      Which share of the requests that completed have an answer without a single token?
+    Decides   share = completed with 0 output tokens / completed. Fires at `share`.
+    Matters   They count in requests per second, and clients that write a TTFT of 0 for them make its mean and its
+              median better than they were. Behind them may be an error that the client did not see in the stream, or
+              prompts that the server refused politely.
+    Do        Send some of them again and look at the raw stream; compare servers by output tokens per second.
+    Refute    The prompts ask for it: the first token that the model gives is its end of sequence.
+    """
+    known = [each for each in run.completed if each.output_tokens is not None]
+    if not known:
+        return CannotTell(run_subject(run), "how many tokens each answer has is not known")
+    empty = sum(each.output_tokens == 0 for each in known)
+    if not empty or empty < limits["share"] * len(known):
+        return Clear(run_subject(run))
+    sql = request_rows(run, "prompt_tokens", "output_tokens", "ttft_ns", "finish_reason", where="outcome = 'completed'")
+    share = empty / len(known)
+    return Finding(
+        title=f"{units.share(share)} of the answers are empty",
+        claim=f"{empty:,} of {units.count(len(known), 'request')} that completed brought no token. They count in "
+        "requests per second; latencies here are of the others.",
+        subject=run_subject(run),
+        level="warning",
+        counterfactual="Nothing would be faster; requests per second would count work that was done.",
+        evidence=[
+            Evidence("empty", share, "share", "completed with 0 output tokens / completed", sql),
+            Evidence("empty answers", empty, "count", "completed with 0 output tokens", sql),
+        ],
+        refute="The first token that the model gives to these prompts is its end of sequence.",
+        next=["Send some of them again, one by one, and look at the raw stream."],
+    )
 
 
 @load_rule("serving.rejections")

@@ -8,7 +8,7 @@ from diag.model import units
 from diag.model.serving_metrics import Objective, Rates, rates
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import load_rule, per_s, request_rows, typical
+from diag.rules.serving_loads import AT_ONCE, load_rule, per_s, request_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 
@@ -24,6 +24,7 @@ def low_goodput(run: ServingRun, limits: Limits) -> Answer:
     Decides   attainment = goodput / served: the rate of completed requests with TTFT up to `ttft_ms` and TPOT up to
               `tpot_ms`, over that of all completed. Fires below `attainment` (Zhong et al., DistServe, OSDI 2024). The
               limits are yours to set (diag report --thresholds); 0 is none, and with two of them it cannot tell.
+              Nor can it of a burst, in which all requests come at once.
     Matters   Throughput counts what nobody waited for. A server that is loaded until every request misses its
               objective has the best throughput and no goodput.
     Do        Find out which objective is missed. TTFT: less load, bounded queues, chunked or separate prefill. TPOT:
@@ -33,6 +34,8 @@ def low_goodput(run: ServingRun, limits: Limits) -> Answer:
     subject, objective = run_subject(run), objective_of(limits)
     if objective.ttft_ns is None and objective.tpot_ns is None:
         return CannotTell(subject, 'no objective is set: give ttft_ms or tpot_ms of "serving.goodput" as thresholds')
+    if run.load.arrival == "at_once":
+        return CannotTell(subject, AT_ONCE)
     if not run.completed or not run.duration_ns:
         return CannotTell(subject, "no request was completed, or not in a time that is known")
     served = rates(run.requests, run.duration_ns, objective)
@@ -56,7 +59,7 @@ def _finding(run: ServingRun, objective: Objective, served: Rates, goodput_per_s
     each = " and ".join(f"{n:,} missed {name}" for name, n in missed.items())
     return Finding(
         title=f"Only {units.share(attainment)} of the completed requests are in time",
-        claim=f"{per_s(served.requests_per_s)} were completed, {per_s(goodput_per_s)} of them within "
+        claim=f"{per_s(served.requests_per_s)} were completed, {per_s(goodput_per_s)} within "
         f"{_in_words(objective)}: {each}, of {len(run.completed):,}.",
         subject=run_subject(run),
         level="warning",
@@ -89,6 +92,7 @@ def _evidence(run: ServingRun, objective: Objective, served: Rates, goodput_per_
     sql = request_rows(run, "outcome", "ttft_ns", "e2e_ns", "output_tokens")
     within = _in_words(objective)
     attainment = goodput_per_s / served.requests_per_s
+    yield Evidence("missed", 1 - attainment, "share", "1 - attainment", sql)
     yield Evidence("attainment", attainment, "share", "goodput / completed requests per second", sql)
     yield Evidence("goodput", goodput_per_s, "requests/s", f"completed within {within} / duration", sql)
     yield Evidence("completed", served.requests_per_s, "requests/s", "completed / duration", sql)

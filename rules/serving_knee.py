@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
-from diag.rules.engine import serving_rule
+from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
 from diag.rules.serving_loads import per_s, run_rows, typical
 from diag.rules.thresholds import Limits
@@ -55,8 +55,10 @@ def knee(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
             if here:
                 yield _judged(here, in_flight=in_flight, limits=limits)
         if not any(_level(run, in_flight=each) is not None for run in of for each in (False, True)):
-            yield CannotTell(_subject(of, ""), "how fast requests came is not known: neither a rate nor how many were "
-                             "in flight")  # fmt: skip
+            yield CannotTell(run_subject(of[0]), NO_LEVEL)
+
+
+NO_LEVEL = "how fast requests came is not known: neither a rate nor how many were in flight"
 
 
 def _level(run: ServingRun, *, in_flight: bool) -> float | None:
@@ -69,11 +71,11 @@ def _level(run: ServingRun, *, in_flight: bool) -> float | None:
 def _judged(runs: Sequence[ServingRun], *, in_flight: bool, limits: Limits) -> Answer:
     points = sorted(_points(runs, in_flight=in_flight), key=lambda point: (point.level, point.run.id))
     n_levels = len({point.level for point in points})
+    subject = Subject(runs[0].source_id, load=_named(runs, points, in_flight))
     if n_levels < FEWEST_LEVELS:
         of = "numbers of requests in flight" if in_flight else "rates"
         least = f"the same server and kind of request at {FEWEST_LEVELS} {of} or more are needed, with their E2E"
-        return CannotTell(_subject(runs, _said(points, in_flight)), f"{least} ({n_levels} here)")
-    subject = _subject(runs, _said(points, in_flight))
+        return CannotTell(subject, f"{least} ({n_levels} here)")
     best = max(points, key=lambda point: point.power)
     if points[-1].power >= (1 - limits["fall"]) * best.power:
         return Clear(subject)
@@ -87,15 +89,11 @@ def _points(runs: Sequence[ServingRun], *, in_flight: bool) -> Iterator[_Point]:
             yield _Point(run, level, n * 1e9 / run.duration_ns, e2e)
 
 
-def _subject(runs: Sequence[ServingRun], said: str) -> Subject:
-    return Subject(runs[0].source_id, load=f"sweep over {said}" if said else runs[0].name)
-
-
-def _said(points: Sequence[_Point], in_flight: bool) -> str:
-    if not points:
-        return ""
+def _named(runs: Sequence[ServingRun], points: Sequence[_Point], in_flight: bool) -> str:
+    if len(points) < 2:
+        return runs[0].name
     unit = "in flight" if in_flight else "requests/s"
-    return f"{points[0].level:g} to {points[-1].level:g} {unit}"
+    return f"sweep over {points[0].level:g} to {points[-1].level:g} {unit}"
 
 
 def _finding(subject: Subject, points: Sequence[_Point], best: _Point, *, in_flight: bool) -> Finding:
@@ -107,21 +105,26 @@ def _finding(subject: Subject, points: Sequence[_Point], best: _Point, *, in_fli
     place = f"at or below {at(best)}, the least" if best.level == lightest.level else f"at {at(best)}"
     return Finding(
         title=f"The knee is {place} of this sweep" if "least" in place else f"The knee is {place}",
-        claim=f"At {at(best)} a request takes {units.time(best.e2e_ns)} ({_times(best, lightest)} of what it takes at "
+        claim=f"At {at(best)} a request takes {units.time(best.e2e_ns)} ({_times(best, lightest)} as at "
         f"{at(lightest)}) and {per_s(best.served_per_s)} are served; at {at(after)}, the next of the sweep, it takes "
         f"{units.time(after.e2e_ns)} ({_times(after, lightest)}) and {per_s(after.served_per_s)} are served.",
         subject=subject,
         level="info",
         confidence="high" if len(points) > FEWEST_LEVELS + 1 else "medium",
         counterfactual=f"Nothing would be faster; {at(best)} is the load up to which latency is cheap.",
-        evidence=[each for point in points for each in _evidence(point, at(point))],
+        evidence=[_knee(best, in_flight), *(each for point in points for each in _evidence(point, at(point)))],
         refute="A sweep with longer runs, or with rates in between, bends elsewhere.",
         next=[f"Sweep between {at(best)} and {at(after)}, each for ten times as long as a request takes."],
     )
 
 
+def _knee(best: _Point, in_flight: bool) -> Evidence:
+    unit = "requests" if in_flight else "requests/s"
+    return Evidence("knee", best.level, unit, "load with the largest power", run_rows(best.run))
+
+
 def _times(point: _Point, lightest: _Point) -> str:
-    return f"{point.e2e_ns / lightest.e2e_ns:.1f} times" if point is not lightest else "the least"
+    return f"{point.e2e_ns / lightest.e2e_ns:.1f} times as long"
 
 
 def _evidence(point: _Point, at: str) -> Iterator[Evidence]:

@@ -10,7 +10,7 @@ from diag.model import units
 from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency_values
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import per_s, request_rows, run_rows, step_rows, typical
+from diag.rules.serving_loads import for_each, mean_e2e, per_s, request_rows, run_rows, step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.alike import alike
 from diag.serving.climb import FEWEST, Climb, climb
@@ -28,9 +28,10 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
               shortfall reaches `shortfall` and the wait grows: with single requests, the mean TTFT (or E2E) of the last
               tenth by send order is `times` that of the first, and Spearman's rank correlation with that order is
               `deviates` standard deviations from none; with stated figures alone, when the drain exceeds a typical E2E
-              and two standard deviations of the time that n Poisson arrivals take. Within these it cannot tell, unless
-              a run that is alike was served at more than this rate. A closed loop, and requests that come all at once,
-              cannot outrun a server.
+              and two standard deviations of the time that n Poisson arrivals take, and not four times that E2E, which
+              is no queue but a few long requests. Else it cannot tell, unless a run alike was served at more than this
+              rate. A closed loop, a client that holds requests back, and requests that come all at once show no queue
+              that grows.
     Matters   Beyond capacity no latency is a property of the server: it grows with the length of the test, and the mean
               of a longer run would be worse. Throughput is the only figure of such a run that means something.
     Do        Compare latencies at rates below what was served here. To serve more: more replicas, larger batches if the
@@ -38,8 +39,7 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
               control), so that what is accepted is served in time.
     Refute    The same rate for twice as long has the same latencies: then the queue had stopped growing.
     """
-    for run in runs:
-        yield _judged(run, runs, limits)
+    return for_each(runs, lambda run: _judged(run, runs, limits))
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class _Judged:
         return self.load.shortfall >= self.limits["shortfall"] and self.load.drain_ns > self.load.uncertainty_ns
 
 
+LONGEST_DRAIN = 4.0
+"""Mean E2E: in a queue that grows evenly the mean wait is half of the longest, which is the drain."""
 _WAITS: tuple[Latency, ...] = ("ttft", "e2e")
 
 
@@ -79,13 +81,19 @@ def _judged(run: ServingRun, runs: Sequence[ServingRun], limits: Limits) -> Answ
     it = _Judged(run, load, limits)
     if not it.is_short:
         return Clear(subject)
+    if it.is_growing:
+        return _finding(it)
+    if run.load.concurrency is not None:
+        return CannotTell(subject, HELD_BACK.format(n=run.load.concurrency))
     if it.waits is not None:
-        return _finding(it) if it.is_growing else Clear(subject)
+        return Clear(subject)
     if run.measured:
         return CannotTell(subject, TOO_FEW.format(n=len(run.completed)))
-    e2e = typical(run, "e2e")
+    e2e = mean_e2e(run)
     if e2e is None:
         return CannotTell(subject, "neither single requests nor their E2E are known, only how long all took")
+    if load.drain_ns > LONGEST_DRAIN * float(e2e.value):
+        return CannotTell(subject, _FEW_LONG.format(drain=units.time(load.drain_ns), e2e=units.time(float(e2e.value))))
     if load.drain_ns > float(e2e.value) + load.uncertainty_ns:
         return _finding(it)
     if _was_outdone(run, runs):
@@ -106,7 +114,14 @@ def _why_not(run: ServingRun) -> str | None:
 
 
 NO_RATE = "how fast requests came is not known: no rate of an open loop, or not when they were sent and had ended"
+HELD_BACK = (
+    "the client kept at most {n:,} requests in flight and held others back, which no wait shows: send without a limit"
+)
 TOO_FEW = f"too few completed requests to see their waits grow ({{n}}; {FEWEST} are needed)"
+_FEW_LONG = (
+    "the last answer came {drain} after the last request, and a typical one takes {e2e}: in a queue that grew all "
+    "would wait, so that a few requests may just be long; keep single requests"
+)
 _AMBIGUOUS = (
     "{served} of {offered} were served; the last answer came {drain} after the last request, and one takes {e2e}: the "
     "end of a short run looks like this, and so does a queue. Send for ten times as long as a request takes, or keep "
@@ -147,7 +162,9 @@ def _finding(it: _Judged) -> Finding:
 
 def _growth(it: _Judged) -> str:
     if it.waits is None or not it.is_growing:
-        return " A request takes less than that, so a queue was left."
+        e2e = mean_e2e(it.run)
+        one = f" A typical one takes {units.time(float(e2e.value))}" if e2e is not None else " A typical one takes less"
+        return f"{one}, so that more were left than come and go in health."
     name, grown = it.waits
     return (
         f" The mean {LATENCY_NAMES[name]} climbs from {units.time(grown.first)} (first {grown.n_each:,} requests) to "
@@ -165,7 +182,7 @@ def _evidence(it: _Judged) -> Iterator[Evidence]:
     yield Evidence("duration", load.duration_ns, "ns", "last ended - first sent, or as stated", sql)
     yield Evidence("they came within", round(load.sending_ns), "ns", sent, sql)
     yield Evidence("drain", round(load.drain_ns), "ns", "duration - time in which they came", sql)
-    if (e2e := typical(run, "e2e")) is not None:
+    if (e2e := mean_e2e(run)) is not None:
         yield e2e
     if it.waits is not None:
         name, grown = it.waits

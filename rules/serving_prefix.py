@@ -12,7 +12,7 @@ from diag.model import units
 from diag.model.serving_metrics import ServedRequest, end_ns, prefix_hit_share
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import request_rows, run_rows, typical
+from diag.rules.serving_loads import for_each, request_rows, run_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.alike import same_requests
 from diag.serving.run import ServingRun
@@ -40,8 +40,7 @@ def slower_with_hits(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Ans
               (diag plan transfer); give the cache less room if it makes running requests be preempted.
     Refute    With the cache switched off, the same prompts at the same load are slower still.
     """
-    for run in runs:
-        yield _judged(run, runs, limits)
+    return for_each(runs, lambda run: _judged(run, runs, limits))
 
 
 def _judged(run: ServingRun, runs: Sequence[ServingRun], limits: Limits) -> Answer:

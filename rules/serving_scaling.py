@@ -9,7 +9,7 @@ from diag.model import units
 from diag.model.serving_metrics import Latency
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import run_rows, typical
+from diag.rules.serving_loads import for_each, run_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.alike import same_requests
 from diag.serving.run import ServingRun
@@ -33,12 +33,7 @@ def more_cards_and_slower(runs: Sequence[ServingRun], limits: Limits) -> Iterato
               domain; look at exposed communication in a timeline of decode (comm.exposed).
     Refute    Both sizes again, alone on their nodes, at loads below the knee of each, differ the other way.
     """
-    counted = [run for run in runs if cards_of(run) is not None]
-    for run in runs:
-        if cards_of(run) is None:
-            yield CannotTell(run_subject(run), NO_CARDS)
-    for run in counted:
-        yield from _judged(run, [each for each in counted if each is not run], limits)
+    return for_each(runs, lambda run: _judged(run, runs, limits))
 
 
 NO_CARDS = "on how many cards it ran was not captured (tensor_parallel, replicas)"
@@ -60,20 +55,22 @@ class _Pair:
     e2e_before: Evidence
 
 
-def _judged(run: ServingRun, others: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
-    """One with the fewest cards of those it can be compared with has nothing to answer for, and others speak of it."""
-    comparable = [each for each in others if _is_comparable(run, each) and cards_of(each) != cards_of(run)]
-    fewer = [each for each in comparable if (cards_of(each) or 0) < (cards_of(run) or 0)]
-    if not comparable:
-        yield CannotTell(run_subject(run), "no run on another number of cards had the same load, in all or per card")
-        return
-    if not fewer:
-        return
-    pair = _pair(run, min(fewer, key=lambda each: (cards_of(each) or 0, each.id)))
+def _judged(run: ServingRun, runs: Sequence[ServingRun], limits: Limits) -> Answer | None:
+    """None for the one of fewest cards among those that it can be compared with: the others answer for it."""
+    subject, cards = run_subject(run), cards_of(run)
+    if cards is None:
+        return CannotTell(subject, NO_CARDS)
+    counted = [(n, each) for each in runs if (n := cards_of(each)) is not None]
+    others = [(n, each) for n, each in counted if n != cards and _is_comparable(run, each)]
+    if not others:
+        return CannotTell(subject, "no run on another number of cards had the same load, in all or per card")
+    n_fewest, fewest = min(others, key=lambda pair: (pair[0], pair[1].id))
+    if n_fewest > cards:
+        return None
+    pair = _pair(run, fewest)
     if pair is None:
-        yield CannotTell(run_subject(run), "how long its requests took is not known, or not of those on fewer cards")
-    else:
-        yield _finding(pair) if pair.slower >= limits["slower"] else Clear(run_subject(run))
+        return CannotTell(subject, "how long its requests took is not known, or not of those on fewer cards")
+    return _finding(pair) if pair.slower >= limits["slower"] else Clear(subject)
 
 
 def _is_comparable(run: ServingRun, other: ServingRun) -> bool:

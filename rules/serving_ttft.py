@@ -9,7 +9,7 @@ from diag.model import units
 from diag.model.serving_metrics import latency, prefix_hit_share
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import load_rule, request_rows, step_rows, typical
+from diag.rules.serving_loads import AT_ONCE, load_rule, request_rows, step_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.first_token import FirstTokenParts, first_token_parts
 from diag.serving.run import ServingRun
@@ -25,7 +25,8 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
               `steady` times the median. Then it takes TTFT apart: input (sent to queued, without what remained of the
               step that ran), queue (that rest, and queued to scheduled) and prefill (scheduled to first output); the
               largest names the cause. Prefill is laid to the prefix cache when the load shares a prefix and the cache
-              held less than `hits` of it. Without the engine's times it cannot tell the cause.
+              held less than `hits` of it. Without the engine's times it cannot tell the cause; of a burst, in which all
+              requests come at once, nothing at all.
     Matters   TTFT is what a user feels first. More cards shorten a prefill and no queue of a badly set limit; only the
               parts tell which it is.
     Do        Queue: more running sequences, more replicas, admission limits. Prefill: larger or separate prefill,
@@ -40,6 +41,8 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
     if float(ttft.value) < limits["steps"] * float(per_token.value):
         return Clear(subject)
     times = f"TTFT takes {float(ttft.value) / float(per_token.value):.0f} times the time per output token"
+    if run.load.arrival == "at_once":
+        return CannotTell(subject, f"{times}, but {AT_ONCE}")
     itl = latency(run.requests, "itl")
     if itl is not None and itl.p95 >= limits["steady"] * itl.p50:
         return CannotTell(subject, f"{times}, but ITL is not steady either: the engine as a whole is behind")
@@ -99,7 +102,7 @@ def _finding(it: _Late) -> Finding:
         held = prefix_hit_share(it.run.requests) or 0.0
         missed = f" Prompts share {units.share(it.shared)} of their tokens; the cache held {units.share(held)}."
     return Finding(
-        title=f"TTFT is high for {it.cause.title}",
+        title=f"TTFT is high because of {it.cause.title}",
         claim=f"The first token takes {units.time(float(it.ttft.value))}, {times:.0f} times as long as each further "
         f"one ({units.time(float(it.per_token.value))}). Of all TTFT, {in_words}.{missed}",
         subject=run_subject(it.run),

@@ -38,6 +38,13 @@ KINDS = {
     "nccl-ras": "a status of NCCL's RAS in JSON",
     "nccl-tests": "measured collectives",
     "topology": "the topology of a host",
+    "serving-log": "the log of a serving run",
+    "bench-serving": "the result of a serving benchmark of vLLM or SGLang",
+    "genai-perf": "the requests of a run of GenAI-Perf",
+    "aiperf": "what GenAI-Perf or AIPerf sums up of a run",
+    "aiperf-records": "the requests of a run of AIPerf",
+    "guidellm": "a report of guidellm",
+    "metrics-page": "a page of metrics of vLLM or SGLang",
 }
 
 

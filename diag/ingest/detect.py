@@ -22,7 +22,7 @@ from diag.ingest.ncu_output.lines import decoded, lines_of
 from diag.ingest.ncu_rep import magic as ncu
 from diag.ingest.nsys_rep.magic import MAGIC
 from diag.ingest.recorder.magic import is_pickle, looks_like_dump
-from diag.ingest.serving import log as serving_log
+from diag.ingest.serving.signs import kind_of_serving
 from diag.ingest.stack_dump import looks_like_stack_dump
 from diag.store.kept_file import is_case
 
@@ -73,8 +73,8 @@ def detect(path: Path) -> str:
         return "benchmark"
     if looks_like_heartbeat(head):
         return "heartbeat"
-    if serving_log.looks_like_serving_log(head):
-        return serving_log.KIND
+    if (serving := kind_of_serving(head)) is not None:
+        return serving
     if looks_like_dump(head):
         return "flight-recorder"
     if looks_like_ras(head):
@@ -100,7 +100,7 @@ def is_other_json(path: Path) -> bool:
     Raises InputError as `detect`.
     """
     head = read_head(path)
-    is_input = kineto.looks_like_kineto(head) or serving_log.looks_like_serving_log(head)
+    is_input = kineto.looks_like_kineto(head) or kind_of_serving(head) is not None
     return head.lstrip()[:1] == b"{" and not is_input
 
 
@@ -116,7 +116,9 @@ READABLE = (
     "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
     "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
     "status that ncclras prints (as text or JSON), what nccl-tests prints or writes as JSON, nvidia-smi topo -m, "
-    "benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), and diag cases"
+    "benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), results of serving "
+    "benchmarks (of vLLM, SGLang, GenAI-Perf, AIPerf and guidellm), metrics pages and logs of vLLM and SGLang, "
+    "and diag cases"
 )
 
 

@@ -34,6 +34,7 @@ from diag.ingest.nsys_tool import find_nsys
 from diag.ingest.rank_clocks import align_ranks, calls_in
 from diag.ingest.rank_names import name_ranks
 from diag.ingest.recorder import read as recorder
+from diag.ingest.serving import aiperf, bench_serving, genai_perf, guidellm, metrics_page
 from diag.ingest.serving import log as serving_log
 from diag.ingest.settled import companions, copy_while_written, settled_copy
 from diag.ingest.unread import add_unread, check_any_read
@@ -312,6 +313,12 @@ _READERS: Mapping[str, Callable[[InputFile, Case], object]] = {
     nccl_tests.KIND: nccl_tests.read,
     topology.KIND: topology.read,
     serving_log.KIND: serving_log.read,
+    bench_serving.KIND: bench_serving.read,
+    aiperf.SUMMARY: aiperf.read_summary,
+    aiperf.RECORDS: aiperf.read_records,
+    genai_perf.KIND: genai_perf.read,
+    guidellm.KIND: guidellm.read,
+    metrics_page.KIND: metrics_page.read,
 }
 """Of what is no trace: each adds one source, inside the caller's transaction."""
 

@@ -144,6 +144,12 @@ _NAMES = {
     "nccl-tests": "nccl-tests result",
     "topology": "topology",
     "serving-log": "serving log",
+    "bench-serving": "serving result",
+    "genai-perf": "GenAI-Perf profile",
+    "aiperf": "summary of AIPerf",
+    "aiperf-records": "AIPerf record file",
+    "guidellm": "guidellm report",
+    "metrics-page": "page of metrics",
     LIVE: "record of a watch",
     UNREAD: "unreadable file",
 }

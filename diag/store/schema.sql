@@ -372,7 +372,7 @@ CREATE TABLE heartbeat (                   -- the last sign of life of a rank
     ended       TEXT                       -- 'finished', or the exception that ended it; NULL: it had not ended
 ) STRICT;
 
-CREATE TABLE log_event (                   -- a line that means something in a log of NCCL, PyTorch's watchdog, Slurm or a launcher
+CREATE TABLE log_event (                   -- a line that means something in a log of NCCL, PyTorch's watchdog, Slurm, a launcher or a server
     id            INTEGER PRIMARY KEY,
     source_id     INTEGER NOT NULL REFERENCES source (id),
     line          INTEGER NOT NULL,        -- from 1
@@ -937,8 +937,8 @@ CREATE TABLE engine_sample (               -- what a server said of itself at a 
 CREATE TABLE serving_figure (              -- a figure that a file states of a run, under the one name that diag has for it
     id         INTEGER PRIMARY KEY,
     run_id     INTEGER NOT NULL REFERENCES serving_run (id),
-    name       TEXT NOT NULL,              -- of model/serving_metrics.py: 'ttft', 'itl', 'request_rate'; else as the file has it
-    statistic  TEXT NOT NULL,              -- 'mean' | 'p50' | 'p95' | ... | 'total' | 'value'
+    name       TEXT NOT NULL,              -- of model/serving_figures.py: 'ttft', 'itl', 'request_rate', ...
+    statistic  TEXT NOT NULL,              -- 'mean' | 'p50' | 'p99_from' | 'p99_to' | ... | 'total' | 'value'
     value      REAL NOT NULL,
     unit       TEXT NOT NULL,              -- of model/units.py
     stated_as  TEXT NOT NULL               -- its name in the file

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from diag.ingest.importer import ImportOptions, open_inputs
+from tests.builders.serving_results import SAMPLES
 
 STACKS = """\
 Current thread 0x00007fcd45a2eb80 (most recent call first):
@@ -40,3 +41,12 @@ def test_equal_logs_that_are_named_are_read_once_and_noted(tmp_path: Path) -> No
     with open_inputs(sorted(tmp_path.iterdir()), ImportOptions(use_cache=False, note=said.append)) as case:
         assert len(case.sources) == 1
     assert any("has the same content as" in note for note in said)
+
+
+def test_a_copy_of_a_serving_result_is_read_once(tmp_path: Path) -> None:
+    for kind, written in SAMPLES.items():
+        folder = tmp_path / kind
+        folder.mkdir()
+        written.write(folder / "one")
+        written.write(folder / "copy")
+        assert _ranks(folder) == [None], kind

@@ -43,11 +43,22 @@ def retried(n: int, grows: bool, *, marked: bool = True) -> ServingLog:
     return ServingLog([LoggedRun([attempt(k) for k in range(n)])])
 
 
+def empty(n_empty: int) -> ServingLog:
+    """Some of a hundred answers have no token."""
+    of = [request(k, k * SECOND, n=0 if k < n_empty else 10) for k in range(100)]
+    return ServingLog([LoggedRun(of)])
+
+
 CASES = {
     "serving.errors": ThreeCases(
         fires=lambda: requests_of(100, lambda k: k % 20 == 0, error="503 Service Unavailable"),
         clear=lambda: requests_of(100, lambda _: False),
         untold=nobody_said,
+    ),
+    "serving.empty_answers": ThreeCases(
+        fires=lambda: empty(10),
+        clear=lambda: empty(0),
+        untold=lambda: requests_of(20, lambda _: True),
     ),
     "serving.rejections": ThreeCases(
         fires=lambda: requests_of(100, lambda k: k % 10 == 0, "rejected"),
@@ -71,6 +82,12 @@ def test_errors_say_which_is_most_frequent(ask: Ask) -> None:
 
 def test_a_tenth_is_critical(ask: Ask) -> None:
     assert only_finding(ask("serving.errors", requests_of(100, lambda k: k < 12, "expired"))).severity == "critical"
+
+
+def test_an_answer_without_a_token_completed(ask: Ask) -> None:
+    assert figures(only_finding(ask("serving.empty_answers", empty(10))))["empty"] == 0.1
+    (answer,) = ask("serving.errors", empty(10))
+    assert isinstance(answer, Clear)
 
 
 def test_what_was_refused_did_not_fail(ask: Ask) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diag.model.serving_log import RequestRecord
+from diag.model.serving_log import LoadConditions, RequestRecord
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import CannotTell
 from diag.rules.report import Report
@@ -50,6 +50,19 @@ def test_a_slow_tpot_is_missed_by_all(ask: Ask) -> None:
     finding = only_finding(ask("serving.goodput", served(0, itl_ns=300 * MS)))
     assert figures(finding)["attainment"] == 0
     assert "0 missed TTFT and 50 missed TPOT" in finding.claim
+
+
+def test_in_a_burst_everyone_waits(ask: Ask) -> None:
+    (run,) = served(20).runs
+    burst = LoggedRun(run.requests, load=LoadConditions(arrival="at_once"))
+    (answer,) = ask("serving.goodput", ServingLog([burst]))
+    assert isinstance(answer, CannotTell)
+
+
+def test_an_empty_answer_meets_nothing(ask: Ask) -> None:
+    of = [request(k, k * SECOND, n=0 if k < 10 else 5) for k in range(50)]
+    finding = only_finding(ask("serving.goodput", ServingLog([LoggedRun(of)])))
+    assert figures(finding)["attainment"] == pytest.approx(0.8)
 
 
 def with_limits(folder: Path, text: str) -> Report:

@@ -48,7 +48,7 @@ CASES = {
 )
 def test_it_names_the_largest_part(ask: Ask, parts: tuple[int, int, int], cause: str) -> None:
     finding = only_finding(ask("serving.ttft", waiting(*parts)))
-    assert finding.title == f"TTFT is high for {cause}"
+    assert finding.title == f"TTFT is high because of {cause}"
     seen = figures(finding)
     assert [seen[name] for name in ("input", "queue", "prefill")] == [N * ms * MS for ms in parts]
 
@@ -59,7 +59,7 @@ def test_it_names_the_largest_part(ask: Ask, parts: tuple[int, int, int], cause:
 def test_a_shared_prefix_that_is_not_in_the_cache_is_a_miss(ask: Ask, cached: int, cause: str) -> None:
     shared = LoadConditions(shared_prefix_share=0.8)
     finding = only_finding(ask("serving.ttft", waiting(prefill_ms=3000, load=shared, cached_tokens=cached)))
-    assert finding.title == f"TTFT is high for {cause}"
+    assert finding.title == f"TTFT is high because of {cause}"
     assert figures(finding)["prefix hits"] == cached / 100
 
 
@@ -71,7 +71,7 @@ def test_what_remained_of_a_step_is_queue_and_no_input(ask: Ask) -> None:
     )
     finding = only_finding(ask("serving.ttft", waiting(1000, 2, 50, steps=steps)))
     seen = figures(finding)
-    assert finding.title == "TTFT is high for the queue"
+    assert finding.title == "TTFT is high because of the queue"
     assert seen["step boundary"] == (N - 1) * 900 * MS
     assert seen["input"] == 1000 * MS + (N - 1) * 100 * MS
 
@@ -80,6 +80,12 @@ def test_unsteady_itl_is_another_matter(ask: Ask) -> None:
     (answer,) = ask("serving.ttft", waiting(queue_ms=3000, itl_ns=[20 * MS] * 7 + [200 * MS] * 2))
     assert isinstance(answer, CannotTell)
     assert "ITL is not steady" in answer.because
+
+
+def test_in_a_burst_everyone_waits(ask: Ask) -> None:
+    (answer,) = ask("serving.ttft", waiting(queue_ms=3000, load=LoadConditions(arrival="at_once")))
+    assert isinstance(answer, CannotTell)
+    assert "all requests came at once" in answer.because
 
 
 def test_without_the_engines_times_it_says_that_ttft_is_high(ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""Reader of 'job-log': text in which lines of NCCL, the watchdog, torchrun, Slurm, RAS or the kernel stand."""
+"""Reader of 'job-log': text with lines of NCCL, the watchdog, torchrun, Slurm, RAS, servers or the kernel."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from diag.ingest.input_file import InputFile
-from diag.ingest.job_log import cluster, gloo, launcher, nccl, ras_text, watchdog
+from diag.ingest.job_log import cluster, gloo, launcher, nccl, ras_text, server, server_forms, watchdog
 from diag.ingest.job_log.communicators import with_communicators, with_ranks, world_of
 from diag.ingest.job_log.event import Event
 from diag.ingest.job_log.lines import Line, Marks, marked_lines
 from diag.ingest.job_log.store import Kept, add_source, notes_of
+from diag.ingest.serving.engine_log import runs_in
 from diag.ingest.stack_dump import threads_in_log
 from diag.store.case import Case
 
@@ -48,6 +49,8 @@ def read(file: InputFile, case: Case) -> int:
     """Adds a log to the case, inside the caller's transaction, and returns the source's id."""
     with file.data.open("rb") as stream:
         found = read_lines(stream)
+        stream.seek(0)
+        runs = runs_in(stream, found.events)
     return add_source(
         file,
         case,
@@ -57,6 +60,7 @@ def read(file: InputFile, case: Case) -> int:
         world_size=found.n_ranks,
         notes=notes_of(found.passed_over),
         threads=threads_in_log(file.data),
+        runs=runs,
     )
 
 
@@ -64,7 +68,7 @@ class _Families:
     """All families of messages; the first that knows a line has it."""
 
     def __init__(self) -> None:
-        self._nccl, self._ras = nccl.Nccl(), ras_text.RasText()
+        self._nccl, self._ras, self._server = nccl.Nccl(), ras_text.RasText(), server.Server()
         self._readers: Sequence[tuple[Marks, Read]] = (
             (nccl.MARKS, self._nccl.read),
             (watchdog.MARKS, watchdog.read),
@@ -78,9 +82,15 @@ class _Families:
 
     @property
     def marks(self) -> Sequence[Marks]:
-        return [marks for marks, _ in self._readers]
+        return [server_forms.MARKS, *(marks for marks, _ in self._readers)]
 
     def read(self, line: Line) -> Iterator[Event]:
+        """What a server says is told beside the others: want of memory is also the end of a traceback."""
+        if server.is_batch(line.text):  # of which a log may have millions
+            self._server.follow(line.text)
+            return
+        if server_forms.MARKS.are_in(line.text):
+            yield from self._server.read(line)
         readers = self._readers[:1] if nccl.is_of_nccl(line.text) else self._readers
         for marks, read in readers:
             found = list(read(line)) if marks.are_in(line.text) else []

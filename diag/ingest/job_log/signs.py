@@ -8,11 +8,16 @@ from pathlib import Path
 
 from diag.ingest.job_log.lines import BLOCK_BYTES
 from diag.ingest.job_log.reader import read_lines
+from diag.ingest.serving.engine_log import says_something
 
 _SURE = (
     b" NCCL INFO ", b" NCCL WARN ", b"ProcessGroupNCCL.cpp:", b"slurmstepd: error: ", b"srun: error: ",
     b"Root Cause (first observed failure)", b"torch/distributed/elastic/", b"NVRM: Xid (PCI:",
     b"]: Traceback (most recent call last)", b"Watchdog caught collective operation timeout",
+    b" LLM engine (v", b"server_args=ServerArgs(", b"Avg prompt throughput: ", b"Decode batch, #running-req: ",
+    b"Decode batch. #running-req: ", b"Prefill batch. #new-seq: ", b"Prefill batch, #new-seq: ",
+    b" out of memory. Tried to allocate ", b"Load weight begin. avail mem=", b"odel loading took ",
+    b" KV cache size: ", b" is preempted by ", b"#retracted_reqs: ", b"Starting to load model ",
     b"Communicator ranks have different", b"op.preamble.length <= op.nbytes. ", b"Group     Comms     Nodes     Ranks",
 )  # fmt: skip
 """Phrases that only these programs print; that a line has the form of theirs is looked at then."""
@@ -26,8 +31,13 @@ _OTHERS = (b".. code", b"#include", b"\ndef ", b"\nimport ")
 _BINARY = re.compile(rb"[\x01-\x06\x0e-\x1a]")
 """Zeros alone are none: a log that was cut while it was written, or lay on a disk that broke, has holes of them."""
 
-_QUOTED = re.compile(rb"^(?: {4}|\t| {0,3}(?://|/?\*|#|>|\||[\"'`{<])).* NCCL (?:INFO|WARN).*$", re.MULTILINE)
-"""Source code, tables, literal blocks and structured records that quote a line of NCCL. RAS indents its own lines."""
+_QUOTED = re.compile(
+    rb"^(?: {4}|\t| {0,3}(?://|/?\*|#|>|\||[\"'`{<])).*(?: NCCL (?:INFO|WARN)|"
+    rb"out of memory|throughput|KV cache|LLM engine|#(?:running|retracted)|#new-seq| to load model| weight).*$",
+    re.MULTILINE,
+)
+"""Source code, tables, literal blocks and structured records that quote a line of NCCL or of a server. RAS indents its
+own lines."""
 
 _FENCE = b"```"
 """Around what a page quotes."""
@@ -54,4 +64,6 @@ def looks_like_job_log(path: Path, head: bytes) -> bool:
 def _says_something(text: bytes) -> bool:
     """In a table or a program another character stands before the host's name, which is then no name."""
     events = read_lines(io.BytesIO(text)).events
-    return any(event.place.host is None or _HOST.fullmatch(event.place.host) for event in events)
+    if any(event.place.host is None or _HOST.fullmatch(event.place.host) for event in events):
+        return True
+    return says_something(io.BytesIO(text))

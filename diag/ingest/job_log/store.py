@@ -12,6 +12,7 @@ from diag.ingest.input_file import InputFile
 from diag.ingest.job_log.event import Event
 from diag.ingest.job_log.secrets import without_secrets
 from diag.ingest.rank_names import rank_of_file_name
+from diag.ingest.serving.store import FoundRun, add_run, captured
 from diag.ingest.stack_dump import add_threads
 from diag.ingest.stack_dump_text import DumpedThread
 from diag.model import units
@@ -70,10 +71,12 @@ def add_source(
     world_size: int | None = None,
     notes: Sequence[str] = (),
     threads: Sequence[DumpedThread] = (),
+    runs: Sequence[FoundRun] = (),
 ) -> int:
     """One source with its events. It is of one rank where all lines that name a rank name the same one.
 
-    `threads` that do not say their rank are of that one, or of the one in the file's name.
+    `threads` that do not say their rank are of that one, or of the one in the file's name. `runs` are what servers
+    said of themselves.
     """
     ranks = {event.place.rank for event in events} - {None}
     hosts = {event.place.host for event in events if event.kind.startswith("nccl.")} - {None}
@@ -85,7 +88,10 @@ def add_source(
     )  # fmt: skip
     add_events(case, source_id, events)
     add_threads(case, source_id, threads, rank_of_file_name(str(file.path)) if rank is None else rank, None)
-    case.finish_source(source_id, {"log_event": len(events), "thread_stack": len(threads) or None}, notes)
+    for run in runs:
+        add_run(case, source_id, run)
+    found = {"log_event": len(events), "thread_stack": len(threads) or None}
+    case.finish_source(source_id, {**found, **(captured(runs) if runs else {})}, notes)
     return source_id
 
 

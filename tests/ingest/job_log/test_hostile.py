@@ -16,6 +16,7 @@ from diag.ingest.job_log.lines import BLOCK_BYTES
 from diag.ingest.job_log.reader import read_lines
 from diag.ingest.job_log.secrets import without_secrets
 from tests.builders.job_log import CANCELLED, Rank, nccl_log, timed_out
+from tests.builders.server_log import OOM, SGLANG_START, VLLM_START, sglang_decode, vllm_stats
 from tests.ingest.job_log.reading import events, only
 
 HEAD = "n0:1:2 [0] NCCL INFO"
@@ -42,6 +43,13 @@ SPACES, DIGITS, LETTERS = " " * 1_000_000, "1" * 1_000_000, "a" * 1_000_000
         "Rank 1 " * 140_000 + "-- GPU managed by process ",
         "token=" * 160_000 + " NCCL version 2.27.7",
         "kernel: oom-kill:" + ",task" * 200_000,
+        "CUDA out of memory. Tried to allocate " + DIGITS,
+        "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; " + "1.00 GiB total " * 70_000,
+        "Load weight end." + " avail mem=" * 90_000,
+        "server_args=ServerArgs(" + "tp_size=" * 120_000,
+        "LLM engine (v1) " + "model='" * 140_000,
+        "throughput: " * 80_000 + "Preemptions: x",
+        "Sequence group 1 is preempted by X mode" + "total_" * 160_000,
     ],
     ids=lambda line: line[:24].strip(),
 )
@@ -127,6 +135,11 @@ def test_bytes_that_are_no_text() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        vllm_stats(1),
+        sglang_decode(1),
+        "\n".join(VLLM_START),
+        "\n".join(SGLANG_START),
+        OOM,
         "\n".join(timed_out(0, 7)),
         CANCELLED,
         "NVRM: Xid (PCI:0000:01:00): 79, pid=1122, GPU has fallen off the bus.",
@@ -137,7 +150,22 @@ def test_bytes_that_are_no_text() -> None:
         f"<html>503 from a proxy</html>\n{HEAD} Using network IB",
         f"{HEAD} Using network IB\n" + 4096 * "\0" + f"{HEAD} Using network IB",
     ],
-    ids=["watchdog", "slurm", "kernel", "late", "nccl", "coloured", "after a record", "after a page", "with a hole"],
+    ids=[
+        "vllm",
+        "sglang",
+        "vllm starts",
+        "sglang starts",
+        "memory",
+        "watchdog",
+        "slurm",
+        "kernel",
+        "late",
+        "nccl",
+        "coloured",
+        "after a record",
+        "after a page",
+        "with a hole",
+    ],
 )
 def test_logs(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.out"
@@ -158,8 +186,27 @@ def test_logs(text: str, tmp_path: Path) -> None:
         f'time,message\n1,"{HEAD} Using network IB"\n',
         f'const char* line = "{HEAD} Using network IB";\n',
         f"// {HEAD} Using network IB\nint main() {{}}\n",
+        f"# What a server says\n\n    {vllm_stats(1)}\n",
+        f"> {OOM}\n",
+        f'{{"log": "{OOM}"}}\n',
+        f"```\n{sglang_decode(1)}\n```\n",
     ],
-    ids=["prose", "markdown", "rst", "python", "csv", "json", "literal block", "csv with it", "c", "comment"],
+    ids=[
+        "prose",
+        "markdown",
+        "rst",
+        "python",
+        "csv",
+        "json",
+        "literal block",
+        "csv with it",
+        "c",
+        "comment",
+        "server quoted",
+        "memory quoted",
+        "memory in json",
+        "server fenced",
+    ],
 )
 def test_other_texts(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.txt"

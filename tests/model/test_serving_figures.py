@@ -1,0 +1,24 @@
+"""The names of figures have units that diag can show."""
+
+from __future__ import annotations
+
+import pytest
+
+from diag.model import units
+from diag.model.serving_figures import UNITS
+from diag.model.serving_metrics import LATENCIES
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_every_figure_has_a_unit_that_can_be_shown(name: str) -> None:
+    assert UNITS[name] in units.EVIDENCE
+    assert units.quantity(1.0, UNITS[name])
+
+
+def test_latencies_are_called_as_the_metrics_are() -> None:
+    assert set(LATENCIES) - {"send_delay"} <= set(UNITS)
+
+
+def test_rates_as_people_read_them() -> None:
+    assert units.quantity(8.3535, "requests/s") == "8.35 requests/s"
+    assert units.quantity(4288.05, "tokens/s") == "4,288 tokens/s"
