@@ -15,11 +15,12 @@ from diag.render import phrases
 from diag.render.html.page import render_html
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
-from diag.render.serving_tables import latencies, serving_runs
+from diag.render.serving_tables import latencies, serving_runs, stated_figures
 from diag.render.text import render_text
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Clear, Subject
 from diag.rules.report import Report
+from diag.rules.serving_rows import StatedRow
 from diag.rules.stored import report_of
 from diag.rules.verdict import verdict
 from tests.builders.imported import imported
@@ -171,6 +172,22 @@ def test_figures_that_a_file_states_are_told_apart(tmp_path: Path) -> None:
     table = latencies(replace(report, serving=[replace(row, latencies=stated, has_requests=False)]), 5)
     assert table.rows == [["50.0 ms", "-", "50.0 ms", "50.0 ms", "-", "TTFT (stated)"]]
     assert table.notes[0] == "Stated: by the file, which does not hold the requests themselves."
+
+
+def test_what_else_a_file_states_has_a_table(tmp_path: Path) -> None:
+    report = report_on(ServingLog([LoggedRun(backend="vllm")]), tmp_path)
+    (row,) = report.serving
+    stated = [
+        StatedRow("kv_share", "value", 0.5, "share", "kv_cache_usage_perc"),
+        StatedRow("ttft", "mean", 50e6, "ns", "mean_ttft_ms"),
+        StatedRow("ttft", "p99_from", 40e6, "ns", "ttft_bucket"),
+    ]
+    report = replace(report, serving=[replace(row, sent=None, stated=stated)])
+    assert stated_figures(report, 5).rows == [
+        ["50.0 %", "value", "kv share (kv_cache_usage_perc)"],
+        ["40.0 ms", "p99_from", "ttft (ttft_bucket)"],
+    ]
+    assert serving_runs(report, 5).rows == []
 
 
 def test_a_finding_of_one_of_several_loads_says_which(tmp_path: Path) -> None:
