@@ -27,7 +27,7 @@ DEFAULT_MARGIN = WARNING_SHARE
 """A rise of less would be no warning by itself, and is within what two runs of one program differ by."""
 
 Key = tuple[str, int | None, str]
-"""Rule, device ordinal, and pattern of the kernel or range."""
+"""Rule, device ordinal, and pattern of the kernel or range, or the load."""
 
 Place = tuple[int | None, int, bool]
 """Rank, device ordinal, and whether its window is only the part that the user asked for."""
@@ -89,7 +89,7 @@ def remembered(report: Document) -> list[Remembered]:
     windows = {key: row.window_ns for key, row in devices_by_key(report.devices).items()}
     return [
         Remembered(
-            key=_key(each),
+            key=_key(each, are_loads=len(report.serving) > 1),
             title=each.title,
             severity=each.severity,
             share=each.share,
@@ -102,9 +102,11 @@ def remembered(report: Document) -> list[Remembered]:
     ]
 
 
-def _key(finding: FindingOf) -> Key:
+def _key(finding: FindingOf, *, are_loads: bool) -> Key:
+    """`are_loads`: there are several, which names tell apart. The only load of a report is the same by any name."""
     about = finding.subject
-    return finding.rule, about.device, about.load or pattern_of(about.kernel or about.range or "")
+    load = about.load if are_loads else None
+    return finding.rule, about.device, load or pattern_of(about.kernel or about.range or "")
 
 
 def _window_ns(about: SubjectOf, windows: Mapping[tuple[int, int, int], int]) -> int | None:

@@ -27,8 +27,8 @@ def contradictions(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answe
               arrived and those that are stated, tokens that steps computed and those that requests needed, requests
               that were sent and those that ended?
     Decides   Fires where both ways differ by more than the tolerance of that check, which says why it is so large: 0
-              where both are counted, 1 % where a file rounds or counts tokens again, 5 % and 10 % where a client reads
-              its clock at other moments, 25 % for products of means (diag/serving/checks.py; docs/serving.md).
+              where both are counted, 1 % and 2 % where a file rounds or counts tokens again, 5 % and 10 % where a
+              client reads its clock at other moments, 25 % for products of means (docs/serving.md).
     Matters   One of the two figures is wrong, and whatever is worked out from it.
     Do        See whether records are missing or twice, whether one clock was used for all times, and by which
               definition and tokenizer the client counts.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import msgspec
 import numpy as np
@@ -59,6 +59,15 @@ class PromptBucketRow:
     tpot_p99_ns: float | None
     e2e_p50_ns: float | None
     e2e_p99_ns: float | None
+
+
+@dataclass(frozen=True)
+class StatedRow:
+    name: str  # of `diag.model.serving_figures`
+    statistic: str
+    value: float
+    unit: str
+    stated_as: str
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,7 @@ class ServingRunRow:
     engine_steps: StepFigures | None
     most_waiting: int | None  # in the queue of the engine
     checks: Sequence[CheckRow]
+    stated: Sequence[StatedRow]  # by a file that does not hold the requests; empty where it does
 
 
 def serving_run_rows(runs: Sequence[ServingRun], goodput: Limits) -> list[ServingRunRow]:
@@ -183,6 +193,7 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
             )
             for c in checks(run)
         ],
+        stated=[] if has_requests else [StatedRow(**asdict(figure)) for figure in run.figures],
     )
 
 

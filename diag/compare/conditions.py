@@ -153,7 +153,7 @@ _ASKED: dict[Name, Sequence[Question]] = {
             lambda facts: facts.request_rate_per_s,
             OF_THE_RUN,
             _by_rate,
-            lambda rate: f"{rate:.3g} per second",
+            lambda rate: f"{rate:,.0f} per second" if rate >= 1000 else f"{rate:.3g} per second",
         ),
     ),
     "configuration": (

@@ -9,17 +9,17 @@ from diag.model.serving_metrics import LATENCIES
 from diag.render import phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import Report
-from diag.rules.serving_rows import LatencyRow, ObjectiveRow, PromptBucketRow, ServingRunRow
+from diag.rules.serving_rows import LatencyRow, ObjectiveRow, PromptBucketRow, ServingRunRow, StatedRow
 
 
 def serving_runs(report: Report, top: int) -> Table:
-    """Of many, an even choice that has the first and the last."""
-    rows = chosen(report.serving, top)
+    """Of many, an even choice that has the first and the last; without those of which nothing but figures is known."""
+    rows = chosen([row for row in report.serving if row.requests_per_s is not None or row.sent is not None], top)
     has_goodput = any(row.goodput_per_s is not None for row in rows)
-    goodput = ("goodput/s",) if has_goodput else ()
+    goodput = ("goodput",) if has_goodput else ()
     return Table(
         "Serving",
-        ("done", "not done", "req/s", *goodput, "out tok/s", "in tok/s", "in flight", "run"),
+        ("done", "not done", "req/s", *goodput, "out tok/s", "in flight", "in tok/s", "run"),
         [_run(report, row, has_goodput) for row in rows],
         name_column=7 if has_goodput else 6,
         notes=list(_run_notes(report, rows)),
@@ -34,8 +34,8 @@ def _run(report: Report, row: ServingRunRow, has_goodput: bool) -> list[str]:
         _number(row.requests_per_s),
         *([_number(row.goodput_per_s)] if has_goodput else []),
         _number(row.output_tokens_per_s),
-        _number(row.input_tokens_per_s),
         _number(row.in_flight),
+        _number(row.input_tokens_per_s),
         ", ".join(filter(None, (row.name, *_load(row), _where(report, row)))),
     ]
 
@@ -238,6 +238,39 @@ def engine_steps(report: Report, top: int) -> Table:
     )
 
 
+def stated_figures(report: Report, top: int) -> Table:
+    """What files state that do not hold requests, but for what the other tables have of it."""
+    found = [(row, of) for row in report.serving for of in row.stated if not _is_shown(of)]
+    most = max(top, phrases.FEW_ROWS)
+    several = len(report.serving) > 1
+    return Table(
+        "Figures that files state",
+        ("value", "statistic", "figure"),
+        [
+            [
+                units.quantity(int(of.value) if of.value.is_integer() else of.value, of.unit),
+                of.statistic,
+                f"{of.name.replace('_', ' ')} ({of.stated_as}){f', {name_of(report, row)}' if several else ''}",
+            ]
+            for row, of in found[:most]
+        ],
+        name_column=2,
+        notes=[phrases.more(len(found), most)] if len(found) > most else [],
+        wraps_names=True,
+    )
+
+
+def _is_shown(of: StatedRow) -> bool:
+    """In other tables, or what their figures are worked out from. Bounds of a percentile are in none."""
+    return of.name in _SHOWN and not of.statistic.endswith(("_from", "_to"))
+
+
+_SHOWN = {
+    *LATENCIES, "request_rate", "goodput", "output_token_rate", "input_token_rate", "total_token_rate", "completed",
+    "concurrency", "input_tokens", "output_tokens", "duration",
+}  # fmt: skip
+
+
 # ---- cells ---------------------------------------------------------------------------------------------------------
 
 
@@ -283,5 +316,5 @@ def _share(value: float | None) -> str:
     return NOT_CAPTURED if value is None else units.share(value)
 
 
-SERVING_TABLES = (serving_runs, latencies, latencies_by_prompt, kv_caches, engine_steps)
+SERVING_TABLES = (serving_runs, latencies, latencies_by_prompt, kv_caches, engine_steps, stated_figures)
 """In reading order; those without rows have nothing to say."""

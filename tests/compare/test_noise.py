@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from diag.compare.noise import Values, beyond_chance, counts_differ, of_repeats, of_runs, of_sums
+from diag.compare.noise import ERROR, Values, beyond_chance, counts_differ, of_repeats, of_runs, of_sums, of_tails
 from diag.model.student_t import t_inside, t_within
 
 
@@ -215,3 +215,39 @@ def test_a_kernel_that_got_slower_is_found_among_a_thousand() -> None:
     shifts = [of_repeats(rng.normal(100, 5, 30), rng.normal(120 if i == 7 else 100, 5, 30), 2) for i in range(1000)]
     told = beyond_chance([shift.p for shift in shifts if shift is not None])
     assert [i for i, is_told in enumerate(told) if is_told] == [7]
+
+
+# ---- tails ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_tail_lies_between_order_statistics() -> None:
+    """Of 1,000 values 4 to 18 exceed the P99 but for 2.5 %: binomial of 1,000 and 0.01."""
+    values = np.arange(1000, dtype=np.float64)
+    shift = of_tails(values, values, 0.99, 0.0)
+    assert shift is not None
+    assert shift.ns == 0
+    assert (shift.low_ns, shift.high_ns) == (-15, 15)
+    assert shift.p == 1
+
+
+def test_a_tail_needs_values_beyond_it() -> None:
+    """With 0.99^n over a quarter of 5 % no value is sure to exceed the P99."""
+    values = np.arange(436, dtype=np.float64)
+    assert of_tails(values, values, 0.99, 0.0) is None
+    assert of_tails(np.arange(437.0), np.arange(437.0), 0.99, 0.0) is not None
+    assert of_tails(np.arange(30.0), np.arange(30.0), 0.5, 0.0) is not None
+    assert of_tails(np.empty(0), values, 0.99, 0.0) is None
+
+
+def test_a_tail_that_moved_is_told_from_chance() -> None:
+    random = np.random.default_rng(1)
+    told = 0
+    for _ in range(200):
+        before, after = random.exponential(100.0, (2, 800))
+        alike = of_tails(before, after, 0.99, 0.0)
+        longer = of_tails(before, after * 3, 0.99, 0.0)
+        assert alike is not None
+        assert longer is not None
+        told += alike.p <= ERROR
+        assert longer.p_longer <= ERROR < longer.p_shorter
+    assert told <= 10

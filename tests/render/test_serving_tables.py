@@ -15,11 +15,12 @@ from diag.render import phrases
 from diag.render.html.page import render_html
 from diag.render.json_report import render_json
 from diag.render.markdown import render_markdown
-from diag.render.serving_tables import latencies, serving_runs
+from diag.render.serving_tables import latencies, serving_runs, stated_figures
 from diag.render.text import render_text
 from diag.rules.analysis import AnalysisOptions, analyse
 from diag.rules.finding import Clear, Subject
 from diag.rules.report import Report
+from diag.rules.serving_rows import StatedRow
 from diag.rules.stored import report_of
 from diag.rules.verdict import verdict
 from tests.builders.imported import imported
@@ -72,7 +73,8 @@ def test_json_has_every_figure(tmp_path: Path) -> None:
     assert run["requests_per_s"] == pytest.approx(80 / 39.77)
     assert run["output_tokens_per_s"] == pytest.approx(800 / 39.77)
     assert run["input_tokens_per_s"] == pytest.approx(40 * 1100 / 39.77)
-    assert (run["goodput_per_s"], run["objective"]) == (None, None)
+    assert run["goodput_per_s"] == run["requests_per_s"]
+    assert (run["mean_prompt_tokens"], run["mean_output_tokens"], run["settings"]) == (550, 10, {"block_tokens": "16"})
     latency = {each["name"]: each for each in run["latencies"]}
     assert list(latency) == ["send_delay", "queue", "ttft", "tpot", "itl", "e2e"]
     assert {name: (each["p50_ns"], each["count"]) for name, each in latency.items()} == {
@@ -114,15 +116,19 @@ def test_goodput_is_shown_where_an_objective_is_known(tmp_path: Path) -> None:
     (row,) = report.serving
     assert row.goodput_per_s == pytest.approx(40 / 39.77)  # those with short prompts
     table = serving_runs(report, 5)
-    assert dict(zip(table.header, table.rows[0], strict=True))["goodput/s"] == "1.01"
+    assert dict(zip(table.header, table.rows[0], strict=True))["goodput"] == "1.01"
     assert "Goodput: completed requests a second with TTFT ≤ 50.0 ms and TPOT ≤ 30.0 ms." in table.notes
+    thresholds.write_text('["serving.goodput"]\nttft_ms = 0\ntpot_ms = 0\n')
+    report = report_on(ServingLog([RUN]), tmp_path, thresholds)
+    assert (report.serving[0].goodput_per_s, report.serving[0].objective) == (None, None)
+    assert "goodput" not in serving_runs(report, 5).header
 
 
 TEXT = """\
 Serving
-  done  not done  req/s  out tok/s  in tok/s  in flight  run
-    80         2   2.01       20.1     1,106        0.5  2 requests/s, constant
-                                                           rate
+  done  not done  req/s  goodput  out tok/s  in flight  run
+    80         2   2.01     2.01       20.1        0.5  2 requests/s, constant
+                                                          rate
 """
 
 
@@ -131,9 +137,9 @@ def test_text_says_it_in_eighty_columns(tmp_path: Path) -> None:
     assert TEXT in text
     assert "1 rejected, 1 failed of 82 requests; 1 request of warm-up left out; 25.0 %" in " ".join(text.split())
     assert "   65.0 ms   90.0 ms   90.0 ms   65.0 ms     80  TTFT\n" in text
-    assert "   40.0 ms   40.0 ms   20.0 ms  20.0 ms  220.0 ms     40  100 tokens\n" in text
+    assert "   40.0 ms  40.0 ms   20.0 ms  20.0 ms  220.0 ms     40  100 tokens\n" in text
     assert "  75.0 %  75.0 %      25.0 %        9.1 %          0           0  2 requests/s\n" in text
-    assert "Too narrow here" not in text
+    assert text.count("Too narrow here") == 1  # tokens that came in
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -168,11 +174,26 @@ def test_figures_that_a_file_states_are_told_apart(tmp_path: Path) -> None:
     assert table.notes[0] == "Stated: by the file, which does not hold the requests themselves."
 
 
+def test_what_else_a_file_states_has_a_table(tmp_path: Path) -> None:
+    report = report_on(ServingLog([LoggedRun(backend="vllm")]), tmp_path)
+    (row,) = report.serving
+    stated = [
+        StatedRow("kv_share", "value", 0.5, "share", "kv_cache_usage_perc"),
+        StatedRow("ttft", "mean", 50e6, "ns", "mean_ttft_ms"),
+        StatedRow("ttft", "p99_from", 40e6, "ns", "ttft_bucket"),
+    ]
+    report = replace(report, serving=[replace(row, sent=None, stated=stated)])
+    assert stated_figures(report, 5).rows == [
+        ["50.0 %", "value", "kv share (kv_cache_usage_perc)"],
+        ["40.0 ms", "p99_from", "ttft (ttft_bucket)"],
+    ]
+    assert serving_runs(report, 5).rows == []
+
+
 def test_a_finding_of_one_of_several_loads_says_which(tmp_path: Path) -> None:
     lacking = replace(RUN, steps=(), load=LoadConditions(rate_per_s=4, n_requests=99))
     report = report_on(ServingLog([replace(RUN, steps=()), lacking]), tmp_path)
-    (finding,) = report.findings
-    assert finding.rule == "serving.checks"
+    (finding,) = [each for each in report.findings if each.rule == "serving.checks"]
     assert finding.subject.present() == {"source": 1, "load": "4 requests/s"}
     assert phrases.about(report, finding) == "4 requests/s"
     assert "serving.checks (2 requests/s)" in " ".join(render_markdown(report).split())
@@ -189,9 +210,10 @@ def test_a_stored_report_is_the_same(tmp_path: Path) -> None:
 
 def test_a_healthy_load_is_called_so_and_contradictions_alone_are_no_verdict(tmp_path: Path) -> None:
     report = report_on(SWEEP, tmp_path)
-    assert report.verdict.title == "Cannot tell"
-    clear = [Clear(Subject(1, load="2 requests/s"), "serving.overload")]
-    healthy = verdict([], clear, [], serving=report.serving, explained={})
+    load = Subject(1, load="2 requests/s")
+    alone = verdict([], [Clear(load, "serving.checks")], [], serving=report.serving, explained={})
+    assert alone.title == "Cannot tell"
+    healthy = verdict([], [Clear(load, "serving.overload")], [], serving=report.serving, explained={})
     assert healthy.title == "No fault found in serving"
     assert healthy.summary == (
         "Of 3 loads, 2 requests/s completed most: 80 requests completed at 2.01 requests/s, TTFT P50 65.0 ms, "
