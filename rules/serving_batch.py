@@ -22,11 +22,11 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
     Asks      While requests wait, does the engine decode as many sequences as it may?
     Decides   Time of the steps without some of the requests that had come before, in which at most `batch` x
-              max_sequences sequences decoded although the blocks that were left would have done for the longest
-              prompt. Left out are steps that used `budget` of max_step_tokens and took at least `bound` x the median step of decode alone: prompts take
-              the device's time there, and a larger budget would not end them sooner. Fires at `share` of the window.
-              The cause: static batching, which lets nobody in before all have ended; the token budget, where at least
-              half of this time is in steps that used it up; else admission.
+              max_sequences sequences decoded although the blocks that were left would have done for the longest prompt.
+              Left out are steps that used `budget` of max_step_tokens and took at least `bound` x the median step of
+              decode alone: prompts take the device's time there, and a larger budget would not end them sooner. Fires
+              at `share` of the window. The cause: static batching, which lets nobody in before all have ended; the
+              token budget, where at least half of this time is in steps that used it up; else admission.
     Matters   A decode step of few sequences reads all weights for few tokens: throughput is lost in proportion.
     Do        Batch continuously; raise max_step_tokens, above the longest prompts divided by the steps that they may
               take; look what else holds admission back (limits per user, priorities, a lock).
