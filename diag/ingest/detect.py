@@ -71,14 +71,14 @@ def detect(path: Path) -> str:
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):
         return "kineto"
+    if looks_like_snapshot(head):
+        return memory_snapshot.KIND
     if looks_like_benchmark(head):
         return "benchmark"
     if looks_like_heartbeat(head):
         return "heartbeat"
     if serving_log.looks_like_serving_log(head):
         return serving_log.KIND
-    if looks_like_snapshot(head):
-        return memory_snapshot.KIND
     if looks_like_dump(head):
         return "flight-recorder"
     if looks_like_ras(head):
@@ -111,13 +111,13 @@ def is_begun_data(path: Path) -> bool:
 
 
 READABLE = (
+    "snapshots of PyTorch's allocator (pickle or JSON), "
     "Nsight Systems reports (.nsys-rep, .qdrep, .qdstrm) and their SQLite exports, Nsight Compute reports (.ncu-rep) "
     "and what ncu prints (with or without --csv), PyTorch profiler traces (.json, .json.gz), dumps of its "
-    "flight recorder and snapshots of its allocator (pickle or JSON), stacks (of py-spy dump and Python's "
-    "faulthandler), heartbeats (of diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's "
-    "watchdog, torchrun or Slurm), the status that ncclras prints (as text or JSON), what nccl-tests prints or writes "
-    "as JSON, nvidia-smi topo -m, benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe "
-    "serve), and diag cases"
+    "flight recorder (pickle or JSON), stacks (of py-spy dump and Python's faulthandler), heartbeats (of "
+    "diag.collect.heartbeat), logs of distributed jobs (lines of NCCL, PyTorch's watchdog, torchrun or Slurm), the "
+    "status that ncclras prints (as text or JSON), what nccl-tests prints or writes as JSON, nvidia-smi topo -m, "
+    "benchmarks (of diag calibrate and diag probe run), serving logs (of diag probe serve), and diag cases"
 )
 
 
