@@ -71,14 +71,14 @@ def detect(path: Path) -> str:
     plain = _plain_head(path, head) if head.startswith(_GZIP) else head
     if kineto.looks_like_kineto(plain):
         return "kineto"
+    if looks_like_snapshot(head):
+        return memory_snapshot.KIND
     if looks_like_benchmark(head):
         return "benchmark"
     if looks_like_heartbeat(head):
         return "heartbeat"
     if (serving := kind_of_serving(head)) is not None:
         return serving
-    if looks_like_snapshot(head):
-        return memory_snapshot.KIND
     if looks_like_dump(head):
         return "flight-recorder"
     if looks_like_ras(head):

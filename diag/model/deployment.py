@@ -135,10 +135,11 @@ def largest_rate(replica: Replica, objectives: Objectives) -> Operating | None:
     return best if best is not None and best.requests_per_s > 1e-9 else None
 
 
-def prefill_per_decode(replica: Replica, sequences: float) -> float:
+def prefill_per_decode(replica: Replica, sequences: float) -> float | None:
     """Replicas that only prefill, for each that only decodes so many at once: t / ((n − 1)·step(B) / B).
 
     Zhong et al. 2024 (DistServe, OSDI), section 4: both kinds then keep up with the same arrivals.
+    None: outputs of one token have nothing to decode.
     """
     per_request_ns = (replica.output_tokens - 1) * replica.step(sequences).total_ns / sequences
-    return replica.prefill_ns / per_request_ns if per_request_ns else float("inf")
+    return replica.prefill_ns / per_request_ns if per_request_ns else None

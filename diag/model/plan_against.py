@@ -53,12 +53,12 @@ def _ratio(line: Line) -> float | str:
 
 
 def _verdict(lines: Sequence[Line]) -> str:
-    told = [(abs(ratio - 1), line) for line in lines if not isinstance(ratio := _ratio(line), str)]
+    told = [(ratio, line) for line in lines if not isinstance(ratio := _ratio(line), str)]
     if not told:
         return "Nothing of it was measured, or planned as a number."
-    worst, line = max(told, key=lambda each: each[0])
-    side = "over" if isinstance(line.planned, float | int) and (line.measured or 0) > line.planned else "under"
-    return f"Farthest from the plan: {line.what}, {worst:.0%} {side} it."
+    ratio, line = max(told, key=lambda each: abs(each[0] - 1))
+    far = f"{ratio:,.1f} times" if ratio >= 2 else f"{abs(ratio - 1):.0%} {'over' if ratio > 1 else 'under'}"
+    return f"Farthest from the plan: {line.what}, {far} it."
 
 
 def _untold(lines: Sequence[Line]) -> list[str]:

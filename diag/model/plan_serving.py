@@ -272,14 +272,17 @@ def _times(layout: Layout, load: Load) -> Answer:
         ),
         Figure("compute-bound from", round(ridge), "sequences", "F·w/(2·B), the ridge point, KV aside"),
         *(_at_rate(at, layout, load) if at else ()),
-        Figure(
-            "prefill : decode",
-            prefill_per_decode(replica, replica.most_sequences),
-            "ratio",
-            f"replicas of each, if split: t / ((n-1)·step(B)/B), B = {replica.most_sequences:,}",
-        ),
+        *_split(replica),
     ]
     return Answer(f"How fast: {layout.name}", figures, ["By Little's law and one queue for prompts: means, not tails."])
+
+
+def _split(replica: Replica) -> Iterator[Figure]:
+    """How many of each, if prefill and decode had replicas of their own."""
+    n = replica.most_sequences
+    if (ratio := prefill_per_decode(replica, n)) is not None:
+        formula = f"replicas of each, if split: t / ((n-1)·step(B)/B), B = {n:,}"
+        yield Figure("prefill : decode", ratio, "ratio", formula)
 
 
 def _terms(compute_ns: float, memory_ns: float, communication_ns: float) -> str:

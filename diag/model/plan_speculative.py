@@ -67,12 +67,9 @@ def _breakeven(of: Speculation) -> Iterator[Figure]:
     most = (tokens_per_verification(of.acceptance, of.drafted) - of.verify_cost) / of.drafted
     if most > 0:
         yield Figure("pays up to a draft step of", most, "steps", "(tokens - v) / K")
-    yield Figure(
-        "and up to a verification of",
-        tokens_per_verification(of.acceptance, of.drafted) - of.drafted * of.draft_cost,
-        "steps",
-        "tokens - K·c",
-    )
+    slowest = tokens_per_verification(of.acceptance, of.drafted) - of.drafted * of.draft_cost
+    if slowest > 0:
+        yield Figure("and up to a verification of", slowest, "steps", "tokens - K·c")
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,7 @@ def _split(prompt: Prompt, assumptions: Sequence[str]) -> Answer:
     ]
     side = "hidden but for its last layer" if layer_send_ns <= layer_compute_ns else "the link is the limit"
     return Answer(
-        f"Prefill and decode apart: a prompt of {prompt.tokens:,} tokens of {prompt.model.name}",
+        f"Prefill and decode apart: a prompt of {units.count(prompt.tokens, 'token')} of {prompt.model.name}",
         figures,
         [
             prompt.model.origin,

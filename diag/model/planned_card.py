@@ -49,7 +49,7 @@ def card(name: str) -> Card:
     """Of a short name, or of a product as the driver calls it. Raises UsageError for one without a printed memory.
 
     >>> card("h100").memory_bytes / (1 << 30), card("h100").nvlink_bytes_per_s
-    (80.0, 450000000000.0)
+    (80.0, 450000000000)
     """
     known = product(SHORT.get(name.lower(), name))
     if known is None or known.memory_bytes is None:

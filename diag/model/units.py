@@ -73,10 +73,10 @@ MEASURED = frozenset(
         "bytes/sector",
         "bytes/lane",
     }
+    | {"tokens", "tokens/s", "requests/s", "sequences", "steps", "x", "$"}  # of plans
     | {"sectors", "requests", "sectors/request", "wavefronts", "wavefronts/request", "warps", "warps/cycle", "threads"}
     | {"threads/inst", "blocks", "waves", "samples", "registers", "ratio"}
     | {"cores", "W", "°C"}
-    | {"tokens", "tokens/s", "requests/s", "sequences", "experts", "steps", "bits", "x", "$"}
 )
 EVIDENCE = PLAIN | SCALED | MEASURED
 """Every unit that a figure may have."""

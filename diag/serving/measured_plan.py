@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from diag.model.card_budget import CardBudget
 from diag.model.deployment import operating
@@ -19,6 +20,7 @@ from diag.timeline.memory_peaks import DevicePeak, memory_peaks
 NO_MEMORY = "the case has no memory events (record torch.cuda.memory._record_memory_history, or profile_memory=True)"
 NO_PHASE = "no memory event of this phase has a stack that tells it"
 NO_STEPS = "the case has no engine steps"
+NOT_SAID = "neither its requests nor the figures of its file say it"
 NO_BLOCKS = "its engine says nothing of blocks"
 
 
@@ -88,39 +90,45 @@ def _block_lines(case: Case, n_blocks: int) -> list[Line]:
 # ---- serving ---------------------------------------------------------------------------------------------------------
 
 _PLANNED_LATENCIES: tuple[Latency, ...] = ("ttft", "tpot", "itl", "e2e")
+Statistic = Literal["mean", "p50", "p99"]
+_STATISTICS: Mapping[Statistic, str] = {"mean": "mean", "p50": "P50", "p99": "P99"}
 _LABELS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 
 
 def run_lines(run: ServingRun, layout: Layout) -> list[Line]:
-    """The plan at the rate that the run completed; means, with P99 of what was measured."""
+    """The plan at the rate that the run completed: means, beside which P50 and P99 are only measured."""
     per_s = _completed_per_s(run)
     plan = operating(layout.replica, per_s / layout.n_replicas) if per_s else None
     times = {"ttft": plan.ttft_ns, "tpot": plan.tpot_ns, "itl": plan.tpot_ns, "e2e": plan.e2e_ns} if plan else {}
-    lines = [Line("rate, most that meets it", "requests/s", layout.rate_per_s, per_s, "no request of it has its times")]
+    lines = [Line("rate, most that meets it", "requests/s", layout.rate_per_s, per_s, NOT_SAID)]
     for which in _PLANNED_LATENCIES:
-        mean, p99 = _measured(run, which)
+        measured = {statistic: _measured(run, which, statistic) for statistic in _STATISTICS}
         value = times.get(which, "cannot keep up" if per_s else "-")
-        because = f"no request of it has its {_LABELS[which]}"
-        lines.append(Line(f"{_LABELS[which]}, mean", "ns", value, mean, because))
-        lines.append(Line(f"{_LABELS[which]}, P99", "ns", "-", p99, because))
+        lines += [
+            Line(
+                f"{_LABELS[which]}, {_STATISTICS[statistic]}", "ns", value if statistic == "mean" else "-", ns, NOT_SAID
+            )
+            for statistic, ns in measured.items()
+        ]
     decoding = plan.decoding * layout.n_replicas if plan else "cannot keep up" if per_s else "-"
     return [*lines, *_engine_lines(run, layout, decoding)]
 
 
 def _completed_per_s(run: ServingRun) -> float | None:
-    """Of its requests; else as the file states."""
+    """Of its requests; else as the file states, or as follows from what it states."""
     if run.completed and run.duration_ns:
         return rates(run.requests, run.duration_ns).requests_per_s
-    stated = run.stated("request_rate", "value") or run.stated("request_rate", "mean")
-    return stated.value if stated else None
+    if (stated := run.stated("request_rate", "value") or run.stated("request_rate", "mean")) is not None:
+        return stated.value
+    return run.n_completed * 1e9 / run.duration_ns if run.n_completed and run.duration_ns else None
 
 
-def _measured(run: ServingRun, which: Latency) -> tuple[float | None, float | None]:
-    """Mean and P99, of its requests; else as the file states them."""
+def _measured(run: ServingRun, which: Latency, statistic: Statistic) -> float | None:
+    """Of its requests; else as the file states it."""
     if (of := latency(run.requests, which)) is not None:
-        return of.mean, of.p99
-    mean, p99 = run.stated(which, "mean"), run.stated(which, "p99")
-    return mean.value if mean else None, p99.value if p99 else None
+        return {"mean": of.mean, "p50": of.p50, "p99": of.p99}[statistic]
+    stated = run.stated(which, statistic)
+    return stated.value if stated else None
 
 
 def _engine_lines(run: ServingRun, layout: Layout, decoding: float | str) -> list[Line]:
@@ -134,7 +142,7 @@ def _engine_lines(run: ServingRun, layout: Layout, decoding: float | str) -> lis
         Line("decoding at once, mean", "sequences", decoding, mean, NO_STEPS),
         Line("blocks used at most", "count", pool, max(used, default=None), NO_BLOCKS if run.steps else NO_STEPS),
         Line("preemptions", "count", 0, preempted, NO_STEPS),
-        Line("requests completed", "count", "-", len(completed(run.requests)) or None, "it lists no request"),
+        Line("requests completed", "count", "-", len(completed(run.requests)) or run.n_completed, NOT_SAID),
     ]
 
 

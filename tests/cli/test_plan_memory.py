@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,8 +17,13 @@ def planned(diag: Command, verb: str, *words: object) -> Outcome:
     return diag("plan", verb, *map(str, words))
 
 
+def _no_number(name: str) -> NoReturn:
+    raise AssertionError(f"{name} is no number of JSON")
+
+
 def answers(diag: Command, verb: str, *words: object) -> Sequence[dict[str, Any]]:
-    shown = json.loads(planned(diag, verb, *words, "--format", "json").is_quiet_success())
+    text = planned(diag, verb, *words, "--format", "json").is_quiet_success()
+    shown = json.loads(text, parse_constant=_no_number)
     assert shown["schema"] == "diag.plan/1"
     found: Sequence[dict[str, Any]] = shown["answers"]
     assert all(figure["formula"] and figure["unit"] for answer in found for figure in answer["figures"])

@@ -50,6 +50,8 @@ def test_objectives_that_none_keeps_and_models_that_fit_nowhere_are_answers(diag
     assert compared["verdict"].startswith("No layout keeps the objectives")
     (nowhere,) = answers(diag, "serving", "--model", "llama-3-405b", "--gpus", 2)
     assert nowhere["verdict"].startswith("Does not fit")
+    (*_, times) = answers(diag, "serving", "--model", "llama-3-8b", "--gpus", 1, "--output", 1)
+    assert "prefill : decode" not in figures([times]), "one token has nothing to decode"
     (too_few, *_) = answers(diag, "serving", *SERVING, "--rate", 100)
     assert "times as many cards" in too_few["verdict"]
 

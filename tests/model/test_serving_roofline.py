@@ -162,5 +162,6 @@ def test_an_objective_that_a_single_request_misses_allows_nothing() -> None:
 def test_replicas_of_each_kind_keep_up_with_each_other() -> None:
     of = replica()
     ratio = prefill_per_decode(of, 64)
+    assert ratio is not None
     decoded_per_s = 64e9 / ((of.output_tokens - 1) * of.step(64).total_ns)
     assert ratio * 1e9 / of.prefill_ns == pytest.approx(decoded_per_s)
