@@ -178,7 +178,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     )
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
-        claim=f"In {units.count(int(padded.sum()), 'step')} {float(asked.mean()):.1f} tokens were computed, on average, "
+        claim=f"In {units.count(int(padded.sum()), 'step')} {float(asked.mean()):.1f} tokens were computed on average, "
         f"in batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
         f"{int(rows_of[worst]):,}.",
         subject=subject_of(steps),
