@@ -44,6 +44,8 @@ SUBJECTS = (
     "hang", "hang_setup", "hang_binding", "hang_alive", "hang_coverage",
     "nccl_transport", "nccl_topology", "nccl_network", "nccl_version", "nccl_warnings", "nccl_ras",
     "job_watchdog", "job_exit",
+    "serving_late_sends", "serving_overload", "serving_knee", "serving_errors", "serving_goodput", "serving_ttft",
+    "serving_long_prompts", "serving_prefix", "serving_scaling", "serving_queue",
     "serving_itl", "serving_host", "serving_preemption", "serving_kv", "serving_batch", "serving_speculative",
     "serving_memory",
 )  # fmt: skip

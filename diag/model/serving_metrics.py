@@ -183,8 +183,10 @@ class Objective:
     e2e_ns: float | None = None
 
     def is_met(self, request: ServedRequest) -> bool | None:
-        """None where a limit is set for what was not seen. A single output token has no TPOT, and meets it."""
-        if not request.is_completed:
+        """None where a limit is set for what was not seen. A single output token has no TPOT, and meets it; an answer
+        without any token meets nothing.
+        """
+        if not request.is_completed or request.output_tokens == 0:
             return False
         tpot_ns = 0.0 if request.output_tokens == 1 else request.tpot_ns
         pairs = ((self.ttft_ns, request.ttft_ns), (self.tpot_ns, tpot_ns), (self.e2e_ns, request.e2e_ns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 SYNTHETIC = "this log is synthetic: made by tests/builders/server_log.py, no server ever printed it"
 
@@ -84,3 +85,7 @@ class ServerLog:
     def write(self, path: Path) -> Path:
         path.write_text("".join(f"{line}\n" for line in (SYNTHETIC, *self.lines)), encoding="utf-8")
         return path
+
+    def backwards(self) -> Self:
+        """The same: the order of its lines is part of what a log says."""
+        return self

@@ -36,7 +36,24 @@ SAMPLES = {**{name: written.content for name, written in RESULTS.items()}, "log"
 JSON = sorted(name for name in SAMPLES if name not in ("log", "vllm page", "sglang page"))
 LINES = sorted(set(SAMPLES) - {name for name in JSON if "records" not in name and name != "sglang"})
 
-CELLS = ("", "0", "-1", "nan", "inf", "1e999", "9" * 400, "{", '"', "}", "\0", "\x1b[0m", "99:99:99", "13-45", "%", ",")
+CELLS = (
+    "",
+    "0",
+    "-1",
+    "NaN",
+    "+Inf",
+    "1e999",
+    "9" * 400,
+    "{",
+    '"',
+    "}",
+    "\0",
+    "\x1b[0m",
+    "99:99:99",
+    "13-45",
+    "%",
+    ",",
+)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

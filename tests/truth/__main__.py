@@ -40,7 +40,7 @@ def main() -> int:
     ran = [_noted(each) for each in live.trials(planned)]
     captured = [each for each in ran if isinstance(each, Trial)]
     lost = [str(each) for each in ran if isinstance(each, live.NotCaptured)]
-    both = chain(build.timelines(chosen.seed), build.kernel_profiles(chosen.seed))
+    both = chain(build.timelines(chosen.seed), build.kernel_profiles(chosen.seed), build.loads(chosen.seed))
     built = [_noted(trial) for trial in both]
     served = list(serving.trials(chosen.seed))
     probes = list(healthy.judged(device))

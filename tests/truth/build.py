@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
+from diag.rules import thresholds
 from diag.rules.analysis import analyse
 from diag.rules.report import Report
 from tests.builders.imported import Recorded, imported
-from tests.truth import profiles, synthetic
-from tests.truth.trial import ANYTHING, Trial, accusation
+from tests.truth import profiles, serving_loads, synthetic
+from tests.truth.trial import ANYTHING, Trial, accusation, figure
 
 DOSES = (0.12, 0.2, 0.3, 0.4, 0.5)
 """From just above the highest threshold of the rules on, a tenth."""
@@ -27,6 +28,10 @@ def timelines(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
 
 def kernel_profiles(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
     return _in_pairs(kernel_profile, profiles.FAULTS, seed, doses)
+
+
+def loads(seed: int, doses: Sequence[float] = DOSES) -> Iterator[Trial]:
+    return _in_pairs(load, serving_loads.FAULTS, seed, doses)
 
 
 def _in_pairs(made: Made, faults: Iterable[str], seed: int, doses: Sequence[float]) -> Iterator[Trial]:
@@ -66,6 +71,28 @@ def kernel_profile(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial
     return Trial(
         name, "synthetic ncu", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(sorted(accused))
     )
+
+
+def load(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
+    fault = serving_loads.FAULTS[name]
+    made = serving_loads.make(fault, dose, seed, is_sick=is_sick)
+    report = _reported(made.log)
+    rules = {known.rule for known in serving_loads.FAULTS.values()} - {fault.rule, *fault.entails}
+    accused = sorted({finding.rule for finding in report.findings} & rules)
+    found = [finding for finding in report.findings if finding.rule == fault.rule]
+    sizes = [figure(finding, fault.figure.format(name=made.name)) for finding in found]
+    reported = max((size for size in sizes if size is not None), default=None)
+    return Trial(
+        name, "synthetic load", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(accused),
+        threshold=LEAST_OF.get(fault.rule, 0.0),
+    )  # fmt: skip
+
+
+LEAST_OF = {
+    rule: thresholds.load()[rule][name]
+    for rule, name in (("serving.overload", "shortfall"), ("serving.retries", "share"))
+}
+"""Of rules whose dose is aimed at: arrivals and failures are drawn, and may come out fewer than meant."""
 
 
 def _reported(recorded: Recorded) -> Report:

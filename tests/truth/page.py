@@ -25,7 +25,9 @@ counted, and neither is a twin to which the machine itself did as much, as the p
 
 What needs a GPU and was not captured here is built (*synthetic*): a small simulation of a host and a GPU (tests/truth/
 timeline.py) writes the tables of Nsight Systems, or a report of Nsight Compute is written with the counters of the
-fault. It shows what rules make of such tables, not that a GPU behaves so.
+fault. It shows what rules make of such tables, not that a GPU behaves so. Loads on a server (*synthetic load*) come
+from plain queueing (tests/builders/simulated_serving.py); sizes are in the unit of the rule's own
+figure, as a share of the requests, or a ratio.
 """
 
 _HEAD = """

@@ -8,7 +8,7 @@ from diag.probes import machine
 from diag.probes.catalogue import PROBES
 from diag.probes.faults import table
 from diag.probes.runs import Wish, runs_of
-from tests.truth import build, healthy, live, profiles, synthetic
+from tests.truth import build, healthy, live, profiles, serving_loads, synthetic
 from tests.truth.healthy import Judged
 from tests.truth.page import page
 from tests.truth.page import table as as_table
@@ -30,6 +30,11 @@ def test_a_synthetic_fault_is_found_at_its_size_and_its_twin_is_not_accused(name
 @pytest.mark.parametrize("name", profiles.FAULTS)
 def test_a_fault_in_a_kernel_is_found_at_its_size_and_its_twin_is_not_accused(name: str) -> None:
     well_judged(*(build.kernel_profile(name, 0.3, seed=7, is_sick=is_sick) for is_sick in (True, False)))
+
+
+@pytest.mark.parametrize("name", serving_loads.FAULTS)
+def test_a_fault_of_a_load_is_found_at_its_size_and_its_twin_is_not_accused(name: str) -> None:
+    well_judged(*(build.load(name, 0.3, seed=7, is_sick=is_sick) for is_sick in (True, False)))
 
 
 def test_places_sizes_and_names_are_drawn_and_the_twin_has_the_same() -> None:

@@ -11,7 +11,7 @@ from diag.rules.finding import Finding
 from diag.rules.report import Report
 
 Kind = str
-"""Of the evidence: 'nsys' and 'torch' captured here, 'synthetic' and 'synthetic ncu' built."""
+"""Of the evidence: 'nsys' and 'torch' captured here, 'synthetic', 'synthetic ncu' and 'synthetic load' built."""
 
 TOLERANCE = 0.10
 """The reported share may differ from the injected one by this part of it."""
@@ -124,6 +124,11 @@ def accusation(report: Report, rule: str, tells: str) -> float | None:
         if (share := _share_in_evidence(finding, tells)) is not None and share >= LEAST_SHARE:
             return share
     return None
+
+
+def figure(finding: Finding, label: str) -> float | None:
+    """A figure of a finding; None where it has none of this name."""
+    return next((float(each.value) for each in finding.evidence if each.label == label), None)
 
 
 def _share_in_evidence(finding: Finding, tells: str) -> float | None:

@@ -86,6 +86,9 @@ class _Families:
 
     def read(self, line: Line) -> Iterator[Event]:
         """What a server says is told beside the others: want of memory is also the end of a traceback."""
+        if server.is_batch(line.text):  # of which a log may have millions
+            self._server.follow(line.text)
+            return
         if server_forms.MARKS.are_in(line.text):
             yield from self._server.read(line)
         readers = self._readers[:1] if nccl.is_of_nccl(line.text) else self._readers

@@ -37,6 +37,10 @@ _MOMENT = re.compile(
 _NEW_TOKENS = re.compile(r"#new-token: (?P<tokens>\d{1,12})")
 
 
+def is_batch(text: str) -> bool:
+    return "#running-req: " in text and " batch" in text
+
+
 @dataclass
 class Server:
     """Keeps what a server was doing, so that a line about memory says in which phase it ran out."""
@@ -67,16 +71,18 @@ class Server:
                 self._frame = None
             yield _event(line, kind, fields)
 
+    def follow(self, batch: str) -> None:
+        """A line in which SGLang announces a batch."""
+        self._server, self._phase = "sglang", "serve"
+        self._batch = "prefill" if "Prefill batch" in batch else "decode"
+        match = _NEW_TOKENS.search(batch)
+        self._new_tokens = int(match["tokens"]) if match else None
+
     def _look_at(self, text: str) -> None:
         if "Traceback (most recent call last)" in text:
             self._frame = None
         elif ", in " in text and self._frame is None:
             self._frame = next((phase for mark, phase in _FRAMES.items() if mark in text), None)
-        elif "Prefill batch" in text or "Decode batch" in text:
-            self._server, self._phase = "sglang", "serve"
-            self._batch = "prefill" if "Prefill batch" in text else "decode"
-            match = _NEW_TOKENS.search(text)
-            self._new_tokens = int(match["tokens"]) if match else None
 
     def _enter(self, said: Mapping[str, Any]) -> None:
         self._server = said.get("server", self._server)

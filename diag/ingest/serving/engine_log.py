@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import msgspec
@@ -85,21 +85,21 @@ def runs_in(stream: BinaryIO, events: Sequence[Event]) -> list[FoundRun]:
     engines: dict[str | None, _Engine] = {}
     clock, first_ns, kept = _Clock(), None, 0
     for line in marked_lines(stream, [MARKS]):
-        backend, sample = _sample(line.text)
-        if sample is None:
+        backend, said = _said_in(line.text)
+        if not said:
             continue
         now = clock.read(line.text)
         first_ns = now if first_ns is None else first_ns
         who = _who(line.text)
         if kept < MOST_SAMPLES and (who in engines or len(engines) < MOST_ENGINES):
             time_ns = None if now is None or first_ns is None else now - first_ns
-            engines.setdefault(who, _Engine(backend)).samples.append(replace(sample, time_ns=time_ns))
+            engines.setdefault(who, _Engine(backend)).samples.append(_sample(said, time_ns))
             kept += 1
     return [_run(who, engine, events, first_ns) for who, engine in engines.items()]
 
 
 def says_something(stream: BinaryIO) -> bool:
-    return any(_sample(line.text)[1] is not None for line in marked_lines(stream, [MARKS]))
+    return any(_said_in(line.text)[1] for line in marked_lines(stream, [MARKS]))
 
 
 def _who(line: str) -> str | None:
@@ -109,30 +109,28 @@ def _who(line: str) -> str | None:
     return None if match is None else f"engine {match[1]}" if match[1] else match[2]
 
 
-def _sample(line: str) -> tuple[str, EngineSample | None]:
+def _said_in(line: str) -> tuple[str, Mapping[str, float]]:
+    """Which server speaks, and what of a sample it says."""
     if "#running-req: " in line:
         said = _said(line, _SGLANG)
         new, cached = _NEW.search(line), _CACHED.search(line)
         if new and cached and (asked := int(new[1]) + int(cached[1])):
             said["prefix_hit_share"] = int(cached[1]) / asked
-        return "sglang", _made(said)
+        return "sglang", said
     if "throughput: " in line or "Prefix cache hit rate: GPU" in line:
         said = _said(line, _VLLM)
         for name in ("kv_share", "prefix_hit_share"):
             if name in said:
                 said[name] /= 100
-        return "vllm", _made(said)
-    return "", None
+        return "vllm", said
+    return "", {}
 
 
 def _said(line: str, patterns: Mapping[str, re.Pattern[str]]) -> dict[str, float]:
     return {name: float(match[1]) for name, pattern in patterns.items() if (match := pattern.search(line))}
 
 
-def _made(said: Mapping[str, float]) -> EngineSample | None:
-    if not said:
-        return None
-
+def _sample(said: Mapping[str, float], time_ns: int | None) -> EngineSample:
     def count(name: str) -> int | None:
         return int(said[name]) if name in said else None
 
@@ -140,7 +138,7 @@ def _made(said: Mapping[str, float]) -> EngineSample | None:
         return said[name] if name in said and said[name] <= 1 else None
 
     return EngineSample(
-        time_ns=None,
+        time_ns=time_ns,
         n_running=count("n_running"),
         n_waiting=count("n_waiting"),
         n_swapped=count("n_swapped"),

@@ -108,7 +108,11 @@ def _samples(file: InputFile, left: Left) -> Iterator[Sample]:
         except (ValueError, IndexError, KeyError):
             left.add("Lines that are no sample, left out")
             continue
-        yield sample
+        value = doc.number(sample.value)
+        if value is None:
+            left.add("Samples that are no number, left out")
+        else:
+            yield Sample(sample.name, sample.labels, value)
 
 
 # ---- one engine ----------------------------------------------------------------------------------------------------

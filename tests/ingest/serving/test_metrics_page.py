@@ -87,6 +87,16 @@ def test_a_line_that_is_no_sample_is_left_out(line: str, tmp_path: Path) -> None
         assert notes(case)[1:] == ["Lines that are no sample, left out: 1."]
 
 
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "9" * 400])
+def test_a_sample_that_is_no_number_is_left_out(value: str, tmp_path: Path) -> None:
+    page = vllm_page().text.replace("50000\n", f"{value}\n")
+    assert value in page
+    with imported(Written(page), tmp_path, "page.txt") as case:
+        (run,) = serving_runs(case)
+        assert ("input_tokens", "total") not in stated(run)
+        assert notes(case)[1:] == ["Samples that are no number, left out: 1."]
+
+
 def test_a_page_without_any_known_metric_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no metric"), runs_of(Written("vllm:hairs 3\n"), tmp_path, "page.txt"):
         pass
