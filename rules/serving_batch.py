@@ -151,8 +151,9 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
     Asks      What share of the rows of decode steps computes for nobody?
     Decides   A CUDA graph is captured for some batch sizes, and a batch is padded to the next; a static batch keeps the
-              rows of those that have ended. share = Σ (padded_rows -
-              n_decodes) / Σ padded_rows over steps that were padded, weighted by the model's time. Fires at `share`.
+              rows of those that have ended. A row is a token: of each sequence one, and its drafts. share = mean of
+              (padded_rows - tokens) / padded_rows over steps that were padded, weighted by the model's time. Fires at
+              `share`.
     Matters   Padded rows are computed, sampled and sent around like others. While decode is bound by reading weights
               they cost little, with large batches much: rows are an upper bound of time.
     Do        Capture graphs for the sizes that occur: steps of 8 above 8, as engines do. Each takes memory of its own.
@@ -163,7 +164,8 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         yield CannotTell(subject_of(steps), NOT_PADDED if not padded.any() else FEW_PADDED)
         return
     weight = np.where(steps.tells("model_ns"), steps["model_ns"], steps.duration_ns)[padded]
-    rows_of, asked = steps["padded_rows"][padded], np.minimum(steps["n_decodes"], steps["padded_rows"])[padded]
+    tokens = steps["prefill_tokens"] + steps["decode_tokens"] + steps["drafted_tokens"]
+    rows_of, asked = steps["padded_rows"][padded], np.minimum(tokens, steps["padded_rows"])[padded]
     empty = 1 - asked / np.maximum(rows_of, 1)
     lost_ns, whole_ns = int((weight * empty).sum()), int(weight.sum())
     if not whole_ns or lost_ns < limits["share"] * whole_ns:
@@ -174,11 +176,13 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     extent = steps.during(padded)
     won_ns = min(lost_ns, extent.measure_ns)  # steps of replicas overlap
     share = won_ns / steps.window_ns
-    rows = step_rows(steps, "n_decodes", "padded_rows", "model_ns", where="padded_rows IS NOT NULL")
+    rows = step_rows(
+        steps, "decode_tokens", "drafted_tokens", "padded_rows", "model_ns", where="padded_rows IS NOT NULL"
+    )
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
-        claim=f"In {units.count(int(padded.sum()), 'step')} on average {float(asked.mean()):.1f} sequences decoded in "
-        f"batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
+        claim=f"In {units.count(int(padded.sum()), 'step')} {float(asked.mean()):.1f} tokens were computed on average, "
+        f"in batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
         f"{int(rows_of[worst]):,}.",
         subject=subject_of(steps),
         share=share,
@@ -187,10 +191,10 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         recoverable_ns=won_ns,
         counterfactual="Without these rows such steps would take that much less time at most, if time followed rows.",
         evidence=[
-            Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - n_decodes) / padded_rows", rows),
+            Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - tokens) / padded_rows", rows),
             Evidence("share of rows", lost_ns / whole_ns, "share", "padding / Σ model_ns of padded steps", rows),
             Evidence("rows", int(rows_of.sum()), "count", "Σ padded_rows", rows),
-            Evidence("rows of sequences", int(asked.sum()), "count", "Σ n_decodes", rows),
+            Evidence("tokens", int(asked.sum()), "tokens", "Σ prefill, decode and drafted tokens", rows),
             Evidence("sizes of batches", ", ".join(f"{each:,}" for each in np.unique(rows_of)), "text", "seen", rows),
         ],
         refute="With a bucket for exactly this size the step is as fast.",

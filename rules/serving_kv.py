@@ -63,7 +63,8 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
     empty = empty_share(steps)
     fragmented = empty is not None and empty >= limits["fragmented"]
     rows = step_rows(steps, *BLOCKS, "used_tokens", "n_running", "n_waiting", "n_swapped")
-    running, waiting = float(steps["n_running"][full].mean()), float(steps["n_waiting"][full].mean())
+    running = float(steps["n_running"][full].mean())
+    waiting = float((steps["n_waiting"] + steps["n_swapped"])[full].mean())
     return Finding(
         title=f"The KV cache is full{' of half-empty blocks' if fragmented else ''} for {units.share(share)} of the "
         "time, and requests wait",
@@ -80,7 +81,7 @@ def _by_steps(steps: Steps, limits: Limits) -> Answer:
             Evidence("share of the time", share, "share", "full / window", rows),
             Evidence("blocks that a request takes", room, "blocks", "⌈median tokens / block_tokens⌉"),
             Evidence("running", running, "sequences", "mean of n_running in these steps", rows),
-            Evidence("waiting", waiting, "requests", "mean of n_waiting in these steps", rows),
+            Evidence("waiting", waiting, "requests", "mean of n_waiting + n_swapped in these steps", rows),
             *([] if empty is None else [Evidence("empty part of used blocks", empty, "share", _EMPTY, rows)]),
         ],
         refute="With twice the blocks as many requests wait.",

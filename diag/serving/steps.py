@@ -15,9 +15,6 @@ from diag.timeline.intervals import Intervals
 Chosen = NDArray[np.bool_]
 """(steps,): some of them."""
 
-PARTS = ("schedule_ns", "model_ns", "sample_ns", "output_ns")
-"""Of a step, in the order in which they happen."""
-
 
 @dataclass(frozen=True, eq=False)
 class Steps:

@@ -87,7 +87,7 @@ def _host_work(draw: Random) -> Pair:
     took_ns = round(STEP_NS * dose / (1 - dose))
     part = draw.choice(("schedule_ns", "output_ns", "between_ns", "sample"))
     if part == "sample":
-        return Pair(replace(RIGHT, cost=StepCost(sample_row_ns=took_ns // 4), load=Load(rate_per_s=10.0)), RIGHT)
+        return Pair(replace(RIGHT, cost=StepCost(sample_row_ns=took_ns // 4)), RIGHT)  # some ten rows decode
     return Pair(replace(RIGHT, host=replace(Host(), **{part: took_ns})), RIGHT)
 
 
@@ -163,7 +163,8 @@ class RightNowAndThen:
 def _bad_drafts(draw: Random) -> Pair:
     seed, n_drafts = draw.randrange(1 << 31), draw.randrange(3, 6)
     load = Load(n_requests=16, rate_per_s=None, prompts=(20, 60), outputs=(100, 200))
-    plain = _set(replace(RIGHT, load=load), n_draft_tokens=n_drafts, max_step_tokens=512)
+    cost = StepCost(decode_row_ns=60_000)  # so that rows cost something beside the weights that a step reads
+    plain = _set(replace(RIGHT, load=load, cost=cost), n_draft_tokens=n_drafts, max_step_tokens=512)
     sick, twin = (RightNowAndThen(draw.uniform(*of), seed) for of in ((0.02, 0.15), (0.85, 0.98)))
     return Pair(replace(plain, drafter=sick), replace(plain, drafter=twin))
 

@@ -105,6 +105,12 @@ def test_padding_begins_at_its_share(ask: Ask, rows: int, kind: str) -> None:
     assert type(answer).__name__ == kind
 
 
+def test_drafts_are_rows_too(ask: Ask) -> None:
+    """Eight sequences with three drafts each fill a bucket of 32."""
+    (answer,) = ask("serving.padding", log(steps(100, lambda _: {"padded_rows": 32, "drafted_tokens": 24})))
+    assert type(answer).__name__ == "Clear"
+
+
 def test_few_padded_steps_say_little(ask: Ask) -> None:
     (answer,) = ask("serving.padding", padded(32, 9))
     assert isinstance(answer, CannotTell)
