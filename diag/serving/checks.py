@@ -162,22 +162,23 @@ def stated_tokens(run: ServingRun) -> Iterator[Check]:
 
 
 def step_tokens(run: ServingRun) -> Iterator[Check]:
-    """What the steps of an engine computed is what its requests needed, what was lost and computed again, and drafts
-    that were not accepted. The last token of a request is put out and never computed. What a request that did not
-    complete needed lies between nothing and all of it.
+    """What the steps of an engine computed is what its requests needed, and what was lost and computed again.
+
+    The last token of a request is put out and never computed. Drafts are counted apart; each that was accepted saves a
+    token of decode. What a request that did not complete needed lies between nothing and all of it.
     """
     if not run.steps or any(_needed(each) is None for each in run.requests if each.is_completed):
         return
-    wasted = sum(step.recomputed_tokens + step.drafted_tokens - step.accepted_tokens for step in run.steps)
-    least = wasted + sum(_needed(each) or 0 for each in run.requests if each.is_completed)
+    again = sum(step.recomputed_tokens for step in run.steps)
+    least = again + sum(_needed(each) or 0 for each in run.requests if each.is_completed)
     most = least + sum(_needed(each) or 0 for each in run.requests if each.outcome not in ("completed", "rejected"))
     yield Check(
         name="tokens of engine steps",
-        found=sum(step.prefill_tokens + step.decode_tokens for step in run.steps),
+        found=sum(step.prefill_tokens + step.decode_tokens + step.accepted_tokens for step in run.steps),
         least=least,
         most=most,
         unit="tokens",
-        formula="∑(prefill + decode) = ∑(prompt - cached + output - 1) + recomputed + drafted - accepted",
+        formula="∑(prefill + decode + accepted drafts) = ∑(prompt - cached + output - 1) + recomputed",
         tolerance=0.01 if any(step.drafted_tokens for step in run.steps) else 0.0,
         why=DRAFTS if any(step.drafted_tokens for step in run.steps) else EXACT,
     )

@@ -138,7 +138,7 @@ def test_the_json_contract(compared: Compare) -> None:
     assert written["schema"] == "diag.compare/1"
     assert list(written) == [
         "schema", "diag_version", "verdict", "per_step", "before", "after", "conditions", "devices", "kernels",
-        "launches", "ranges", "findings", "nccl",
+        "launches", "ranges", "findings", "nccl", "serving",
     ]  # fmt: skip
     verdict = written["verdict"]
     assert verdict["answer"] == "regressed"

@@ -6,9 +6,11 @@ import pytest
 from textual.pilot import Pilot
 
 from diag.model import units
+from diag.model.serving_log import LoadConditions
 from diag.tui.app import DiagApp
 from diag.tui.widgets.device_bar import parts
 from diag.tui.widgets.page import Page
+from tests.builders.serving_log import SECOND, LoggedRun, ServingLog, request
 from tests.render.conftest import MS, device
 from tests.tui.driving import LARGE, SMALL, check_picture, drive, press, shown
 
@@ -101,3 +103,20 @@ def test_everything_is_reached_with_the_keyboard(training: Path) -> None:
         assert page.scroll_y == 0
 
     drive([training], scenario)
+
+
+def test_a_load_on_a_server_has_its_tables(tmp_path: Path) -> None:
+    requests = [request(n, n * SECOND) for n in range(10)]
+    loads = [LoggedRun(requests, load=LoadConditions(rate_per_s=rate, n_requests=n)) for rate, n in ((1, 10), (2, 11))]
+    log = ServingLog(loads).write(tmp_path / "serve.jsonl")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        text = shown(pilot)
+        assert "No fault found in serving" in text
+        assert "    10         0   1.08     1.08       10.8      0.249       108  2 requests/s" in text
+        assert "Latencies of completed requests" in text
+        assert "Figures that contradict each other: requests, 2 requests/s" in text
+        await press(pilot, "2", "enter")
+        assert "requests: 10 against 11" in " ".join(shown(pilot).split())
+
+    drive([log], scenario, size=LARGE)

@@ -172,11 +172,12 @@ def _tables(report: Report, width: int) -> Iterator[Entry]:
     for table in (table_of(report, TOP) for table_of in (measurements, *SERVING_TABLES, ceilings)):
         if table.rows:
             yield heading(safe(table.title))
-            yield from (Entry(content(line, room=width)) for line in _set(table, width))
+            yield from (Entry(Content(line)) for line in _set(table, width))
             yield from (Entry(prose(note, width, "dim", indent="  ")) for note in table.notes)
 
 
 def _set(table: Table, width: int) -> Sequence[str]:
+    """Its lines, of which nothing is left to make safe: that would close up the columns."""
     made_safe = Table(
         table.title,
         table.header,
