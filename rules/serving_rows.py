@@ -142,7 +142,7 @@ def serving_run_rows(runs: Sequence[ServingRun], goodput: Limits) -> list[Servin
 
 
 def objective_of(goodput: Limits) -> Objective | None:
-    """From thresholds `ttft_ms` and `tpot_ms`, where 0 is no limit; None without any."""
+    """From thresholds `ttft_ms` and `tpot_ms`, where 0, which is read as a tiny one, is no limit; None without any."""
     limits = {name: goodput.get(f"{name}_ms", 0.0) for name in ("ttft", "tpot")}
     ttft_ns, tpot_ns = (ms * 1e6 if ms > SMALLEST else None for ms in limits.values())
     return None if ttft_ns is None and tpot_ns is None else Objective(ttft_ns, tpot_ns)
