@@ -9,7 +9,7 @@ import numpy as np
 
 from diag.model import units
 from diag.rules.engine import run_subject, serving_rule
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Severity, Subject, severity_of
 from diag.rules.serving_steps import step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -17,8 +17,11 @@ from diag.serving.stalls import CAUSES, Cause, LaidOnSteps, Stalls, laid_on_step
 from diag.serving.step_kernels import KernelGrowth, kernels_sql, most_grown_kernel
 from diag.serving.steps import Steps
 
+MS = 1_000_000
 FEWEST_TIMES = 100
 """Between outputs: P99 of fewer is their largest."""
+FEWEST_HALTS = 3
+"""Of which spikes are made: what happened once or twice may never come again, however long it was."""
 
 WORDS: Mapping[Cause, str] = {
     "prefill": "prompts computed in between",
@@ -49,7 +52,9 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
               host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
               what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
-              that grows most. Share is the time in which at least one stream was waited for longer than the median.
+              that grows most. Share is the time in which at least one stream was waited for longer than the median. It
+              is for information only where not `often` of the times are spikes of `felt_ms` and more, and at most a
+              warning where all spikes lie in one or two halts of the run.
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.
@@ -86,6 +91,7 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     most = max(CAUSES, key=lambda cause: totals[cause])
     part = totals[most] / max(sum(totals.values()), 1.0)
     extent = stalls.extent.clip(*steps.window)
+    share, felt = extent.measure_ns / steps.window_ns, _felt(stalls, limits)
     took_ns = stalls.end_ns - stalls.start_ns
     rows = _rows(steps)
     return Finding(
@@ -96,13 +102,16 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         + (_longest_prompt(laid, steps) if most == "prefill" else "")
         + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
-        share=extent.measure_ns / steps.window_ns,
+        share=share,
+        level="info" if felt < limits["often"] * stalls.n_times else _severity(share, len(extent)),
         confidence="high" if part >= limits["clearly"] else "medium",
         counterfactual="The run would not be shorter: the same work would be spread, and no stream wait for all of it.",
         evidence=[
             Evidence("spikes", len(stalls), "count", "ITL > factor x median", _requests(steps)),
             Evidence("times between outputs", stalls.n_times, "count", "of completed, measured requests"),
             Evidence("median ITL", round(stalls.median_ns), "ns", "of all of them", _requests(steps)),
+            Evidence("felt", felt, "count", "ITL ≥ felt_ms", _requests(steps)),
+            Evidence("halts", len(extent), "count", "times in which at least one stream was waited for"),
             Evidence("longest", int(took_ns.max()), "ns", "of all of them", _requests(steps)),
             Evidence("excess", round(float(stalls.excess_ns.sum())), "ns", "Σ spikes (ITL - median)"),
             *(
@@ -116,6 +125,16 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         next=[_NEXT[most]],
         extent=extent,
     )
+
+
+def _felt(stalls: Stalls, limits: Limits) -> int:
+    """Steps that a chunk of a prompt makes twice or four times as long are by design, and nobody sees them."""
+    return int((stalls.end_ns - stalls.start_ns >= limits["felt_ms"] * MS).sum())
+
+
+def _severity(share: float, n_halts: int) -> Severity:
+    severity = severity_of(share)
+    return "warning" if severity == "critical" and n_halts < FEWEST_HALTS else severity
 
 
 def _longest_prompt(laid: LaidOnSteps, steps: Steps) -> str:

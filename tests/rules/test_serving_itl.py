@@ -107,6 +107,16 @@ def test_a_spike_begins_at_its_factor(ask: Ask, times: float, kind: str) -> None
     assert type(answer).__name__ == kind
 
 
+@pytest.mark.parametrize(
+    ("every", "model_ms", "severity"),
+    [(20, 60, "info"), (20, 120, "critical"), (99, 400, "warning"), (60, 400, "critical")],
+)
+def test_it_is_as_severe_as_it_is_felt(ask: Ask, every: int, model_ms: int, severity: str) -> None:
+    """Under a tenth of a second nobody sees it, and two halts are no habit of a server."""
+    finding = only_finding(ask("serving.itl_spikes", now_and_then(every, model_ns=model_ms * MS)))
+    assert finding.severity == severity
+
+
 def test_few_times_and_times_of_nothing(ask: Ask) -> None:
     (few,) = ask("serving.itl_spikes", log(steps(10)))
     assert isinstance(few, CannotTell)
