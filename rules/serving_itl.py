@@ -16,12 +16,13 @@ from diag.serving.run import ServingRun
 from diag.serving.stalls import CAUSES, Cause, LaidOnSteps, Stalls, laid_on_steps, stalls_of
 from diag.serving.step_kernels import KernelGrowth, kernels_sql, most_grown_kernel
 from diag.serving.steps import Steps
+from diag.timeline.intervals import Intervals
 
 MS = 1_000_000
 FEWEST_TIMES = 100
 """Between outputs: P99 of fewer is their largest."""
 FEWEST_HALTS = 3
-"""Of which spikes are made: what happened once or twice may never come again, however long it was."""
+"""What happened once or twice may never come again, however long it was."""
 
 WORDS: Mapping[Cause, str] = {
     "prefill": "prompts computed in between",
@@ -46,15 +47,15 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
 
     Asks      How often does a token come far later than usual, and what did the engine do meanwhile?
     Decides   A spike is a time between two outputs above `factor` x the median of the run. Fires where at least `often`
-              of these times are spikes, so that P99 is one. Each is laid on the steps from that which made one output
+              of these times are spikes, so that P99 is one, or where streams halt: where spikes of `felt_ms` and more,
+              three times at least, take a share of the time that is worth a warning. That share is how severe it is;
+              without halts it is for information only. Each spike is laid on the steps from that which made one output
               to that which made the next. What the model took beyond a usual decode step is prefill where prompts were
               computed, up to twice what so many tokens usually take, else decode's own (collectives, clocks, other work
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
               host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
               what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
-              that grows most. Share is the time in which at least one stream was waited for longer than the median. It
-              is for information only where not `often` of the times are spikes of `felt_ms` and more, and at most a
-              warning where all spikes lie in one or two halts of the run.
+              that grows most. Share is the time in which at least one stream was waited for longer than the median.
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.
@@ -69,12 +70,26 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
             yield CannotTell(subject, f"too few times between outputs ({stalls.n_times}; {FEWEST_TIMES} are needed)")
         elif not stalls.median_ns:
             yield CannotTell(subject, "most outputs came at the same time as the one before: there is no usual ITL")
-        elif len(stalls) < limits["often"] * stalls.n_times:
-            yield Clear(subject)
         elif not len(steps):
-            yield CannotTell(subject, _not_laid(stalls, limits))
-        else:
+            is_often = _are_often(stalls, limits)
+            yield CannotTell(subject, _not_laid(stalls, limits)) if is_often else Clear(subject)
+        elif _are_often(stalls, limits) or _severity(_halts(stalls, steps, limits), steps) != "info":
             yield _finding(subject, stalls, steps, limits)
+        else:
+            yield Clear(subject)
+
+
+def _are_often(stalls: Stalls, limits: Limits) -> bool:
+    return len(stalls) >= limits["often"] * stalls.n_times
+
+
+def _halts(stalls: Stalls, steps: Steps, limits: Limits) -> Intervals:
+    """While a reader sees that a stream stands: steps that a prompt makes twice or four times as long nobody sees."""
+    return stalls.of_at_least(round(limits["felt_ms"] * MS)).extent.clip(*steps.window)
+
+
+def _severity(halts: Intervals, steps: Steps) -> Severity:
+    return severity_of(halts.measure_ns / steps.window_ns) if len(halts) >= FEWEST_HALTS else "info"
 
 
 def _not_laid(stalls: Stalls, limits: Limits) -> str:
@@ -91,7 +106,7 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     most = max(CAUSES, key=lambda cause: totals[cause])
     part = totals[most] / max(sum(totals.values()), 1.0)
     extent = stalls.extent.clip(*steps.window)
-    share, felt = extent.measure_ns / steps.window_ns, _felt(stalls, limits)
+    halts = _halts(stalls, steps, limits)
     took_ns = stalls.end_ns - stalls.start_ns
     rows = _rows(steps)
     return Finding(
@@ -102,16 +117,16 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         + (_longest_prompt(laid, steps) if most == "prefill" else "")
         + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
-        share=share,
-        level="info" if felt < limits["often"] * stalls.n_times else _severity(share, len(extent)),
+        share=extent.measure_ns / steps.window_ns,
+        level=_severity(halts, steps),
         confidence="high" if part >= limits["clearly"] else "medium",
         counterfactual="The run would not be shorter: the same work would be spread, and no stream wait for all of it.",
         evidence=[
             Evidence("spikes", len(stalls), "count", "ITL > factor x median", _requests(steps)),
             Evidence("times between outputs", stalls.n_times, "count", "of completed, measured requests"),
             Evidence("median ITL", round(stalls.median_ns), "ns", "of all of them", _requests(steps)),
-            Evidence("felt", felt, "count", "ITL ≥ felt_ms", _requests(steps)),
-            Evidence("halts", len(extent), "count", "times in which at least one stream was waited for"),
+            Evidence("halts", len(halts), "count", "times in which a stream is in a spike of felt_ms and more"),
+            Evidence("halted", halts.measure_ns, "ns", "in which a stream is in such a spike, beyond the median"),
             Evidence("longest", int(took_ns.max()), "ns", "of all of them", _requests(steps)),
             Evidence("excess", round(float(stalls.excess_ns.sum())), "ns", "Σ spikes (ITL - median)"),
             *(
@@ -125,16 +140,6 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         next=[_NEXT[most]],
         extent=extent,
     )
-
-
-def _felt(stalls: Stalls, limits: Limits) -> int:
-    """Steps that a chunk of a prompt makes twice or four times as long are by design, and nobody sees them."""
-    return int((stalls.end_ns - stalls.start_ns >= limits["felt_ms"] * MS).sum())
-
-
-def _severity(share: float, n_halts: int) -> Severity:
-    severity = severity_of(share)
-    return "warning" if severity == "critical" and n_halts < FEWEST_HALTS else severity
 
 
 def _longest_prompt(laid: LaidOnSteps, steps: Steps) -> str:

@@ -24,9 +24,9 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
     Decides   Fires when the median TTFT is at least `least_ms`, and `steps` times the median TPOT (or ITL), while ITL
               is steady: P95 below `steady` times the median. Then it takes TTFT apart: input (sent to queued, without
               what remained of the step that ran), queue (that rest, and queued to scheduled) and prefill (scheduled to
-              first output); the largest names the cause. Prefill is laid to the prefix cache when the load shares a prefix and the cache
-              held less than `hits` of it. Without the engine's times it cannot tell the cause; of a burst, in which all
-              requests come at once, nothing at all.
+              first output); the largest names the cause. Prefill is laid to the prefix cache when the load shares a
+              prefix and the cache held less than `hits` of it. Without the engine's times it cannot tell the cause; of
+              a burst, in which all requests come at once, nothing at all.
     Matters   TTFT is what a user feels first. More cards shorten a prefill and no queue of a badly set limit; only the
               parts tell which it is.
     Do        Queue: more running sequences, more replicas, admission limits. Prefill: larger or separate prefill,
