@@ -66,7 +66,7 @@ def _run(jobs: Sequence[Job], server: Server) -> LoggedRun:
 
 def _overload(dose: float, draw: Random, is_sick: bool) -> Made:
     """What remains to be done when the last has come, as a share of all that is to be done."""
-    server, n = _server(draw), 2000
+    server, n = _server(draw), 4000
     output = (5, 20)
     capacity_per_s = server.capacity_per_s(jobs(Random(draw.random()), 500, 1.0, output=output))
     of_capacity = 1 / (1 - dose) if is_sick else draw.uniform(0.4, 0.8)
