@@ -9,16 +9,20 @@ import numpy as np
 
 from diag.model import units
 from diag.rules.engine import run_subject, serving_rule
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
+from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Severity, Subject, severity_of
 from diag.rules.serving_steps import step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 from diag.serving.stalls import CAUSES, Cause, LaidOnSteps, Stalls, laid_on_steps, stalls_of
 from diag.serving.step_kernels import KernelGrowth, kernels_sql, most_grown_kernel
 from diag.serving.steps import Steps
+from diag.timeline.intervals import Intervals
 
+MS = 1_000_000
 FEWEST_TIMES = 100
 """Between outputs: P99 of fewer is their largest."""
+FEWEST_HALTS = 3
+"""What happened once or twice may never come again, however long it was."""
 
 WORDS: Mapping[Cause, str] = {
     "prefill": "prompts computed in between",
@@ -43,7 +47,9 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
 
     Asks      How often does a token come far later than usual, and what did the engine do meanwhile?
     Decides   A spike is a time between two outputs above `factor` x the median of the run. Fires where at least `often`
-              of these times are spikes, so that P99 is one. Each is laid on the steps from that which made one output
+              of these times are spikes, so that P99 is one, or where streams halt: where spikes of `felt_ms` and more,
+              three times at least, take a share of the time that is worth a warning. That share is how severe it is;
+              without halts it is for information only. Each spike is laid on the steps from that which made one output
               to that which made the next. What the model took beyond a usual decode step is prefill where prompts were
               computed, up to twice what so many tokens usually take, else decode's own (collectives, clocks, other work
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
@@ -64,12 +70,26 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
             yield CannotTell(subject, f"too few times between outputs ({stalls.n_times}; {FEWEST_TIMES} are needed)")
         elif not stalls.median_ns:
             yield CannotTell(subject, "most outputs came at the same time as the one before: there is no usual ITL")
-        elif len(stalls) < limits["often"] * stalls.n_times:
-            yield Clear(subject)
         elif not len(steps):
-            yield CannotTell(subject, _not_laid(stalls, limits))
-        else:
+            is_often = _are_often(stalls, limits)
+            yield CannotTell(subject, _not_laid(stalls, limits)) if is_often else Clear(subject)
+        elif _are_often(stalls, limits) or _severity(_halts(stalls, steps, limits), steps) != "info":
             yield _finding(subject, stalls, steps, limits)
+        else:
+            yield Clear(subject)
+
+
+def _are_often(stalls: Stalls, limits: Limits) -> bool:
+    return len(stalls) >= limits["often"] * stalls.n_times
+
+
+def _halts(stalls: Stalls, steps: Steps, limits: Limits) -> Intervals:
+    """While a reader sees that a stream stands: steps that a prompt makes twice or four times as long nobody sees."""
+    return stalls.of_at_least(round(limits["felt_ms"] * MS)).extent.clip(*steps.window)
+
+
+def _severity(halts: Intervals, steps: Steps) -> Severity:
+    return severity_of(halts.measure_ns / steps.window_ns) if len(halts) >= FEWEST_HALTS else "info"
 
 
 def _not_laid(stalls: Stalls, limits: Limits) -> str:
@@ -86,6 +106,7 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     most = max(CAUSES, key=lambda cause: totals[cause])
     part = totals[most] / max(sum(totals.values()), 1.0)
     extent = stalls.extent.clip(*steps.window)
+    halts = _halts(stalls, steps, limits)
     took_ns = stalls.end_ns - stalls.start_ns
     rows = _rows(steps)
     return Finding(
@@ -97,12 +118,15 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
         share=extent.measure_ns / steps.window_ns,
+        level=_severity(halts, steps),
         confidence="high" if part >= limits["clearly"] else "medium",
         counterfactual="The run would not be shorter: the same work would be spread, and no stream wait for all of it.",
         evidence=[
             Evidence("spikes", len(stalls), "count", "ITL > factor x median", _requests(steps)),
             Evidence("times between outputs", stalls.n_times, "count", "of completed, measured requests"),
             Evidence("median ITL", round(stalls.median_ns), "ns", "of all of them", _requests(steps)),
+            Evidence("halts", len(halts), "count", "times in which a stream is in a spike of felt_ms and more"),
+            Evidence("halted", halts.measure_ns, "ns", "in which a stream is in such a spike, beyond the median"),
             Evidence("longest", int(took_ns.max()), "ns", "of all of them", _requests(steps)),
             Evidence("excess", round(float(stalls.excess_ns.sum())), "ns", "Σ spikes (ITL - median)"),
             *(

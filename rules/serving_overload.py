@@ -25,13 +25,13 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
     Asks      Does the queue of an open loop grow for as long as requests come?
     Decides   shortfall = 1 - served / offered = drain / duration, where the drain is the time from the last arrival to
               the last answer. Every finite run has one: in health it lasts about as long as a request. Fires when the
-              shortfall reaches `shortfall` and the wait grows: with single requests, the mean TTFT (or E2E) of the last
-              tenth by send order is `times` that of the first, and Spearman's rank correlation with that order is
-              `deviates` standard deviations from none; with stated figures alone, when the drain exceeds a typical E2E
-              and two standard deviations of the time that n Poisson arrivals take, and not four times that E2E, which
-              is no queue but a few long requests. Else it cannot tell, unless a run alike was served at more than this
-              rate. A closed loop, a client that holds requests back, and requests that come all at once show no queue
-              that grows.
+              shortfall, and that against an intended rate, reaches `shortfall` and the wait grows: with single
+              requests, the mean TTFT (or E2E) of the last tenth by send order is `times` that of the first, and
+              Spearman's rank correlation with that order is `deviates` standard deviations from none; with stated
+              figures alone, when the drain exceeds a typical E2E and two standard deviations of the time that n Poisson
+              arrivals take, and not four times that E2E, which is no queue but a few long requests. Else it cannot
+              tell, unless a run alike was served at more than this rate. A closed loop, a client that holds requests
+              back, and requests that come all at once show no queue that grows.
     Matters   Beyond capacity no latency is a property of the server: it grows with the length of the test, and the mean
               of a longer run would be worse. Throughput is the only figure of such a run that means something.
     Do        Compare latencies at rates below what was served here. To serve more: more replicas, larger batches if the
@@ -63,7 +63,16 @@ class _Judged:
 
     @property
     def is_short(self) -> bool:
-        return self.load.shortfall >= self.limits["shortfall"] and self.load.drain_ns > self.load.uncertainty_ns
+        """Against what came, and what was to come: a few requests may come as a burst at any rate."""
+        least = min(self.load.shortfall, self._of_rate)
+        return least >= self.limits["shortfall"] and self.load.drain_ns > self.load.uncertainty_ns
+
+    @property
+    def _of_rate(self) -> float:
+        """The shortfall against the intended rate, at which no retries come; without one that of what came."""
+        rate, again = self.run.load.rate_per_s, sum(each.retry_of is not None for each in self.run.measured)
+        served_per_s = (self.load.n - again) * 1e9 / self.load.duration_ns
+        return 1 - served_per_s / rate if rate else self.load.shortfall
 
 
 LONGEST_DRAIN = 4.0

@@ -21,12 +21,12 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
 
     Asks      Does TTFT take as long as very many decode steps, and is that the queue, the prefill, a prefix cache that
               misses, or the way into the engine?
-    Decides   Fires when the median TTFT is `steps` times the median TPOT (or ITL), while ITL is steady: P95 below
-              `steady` times the median. Then it takes TTFT apart: input (sent to queued, without what remained of the
-              step that ran), queue (that rest, and queued to scheduled) and prefill (scheduled to first output); the
-              largest names the cause. Prefill is laid to the prefix cache when the load shares a prefix and the cache
-              held less than `hits` of it. Without the engine's times it cannot tell the cause; of a burst, in which all
-              requests come at once, nothing at all.
+    Decides   Fires when the median TTFT is at least `least_ms`, and `steps` times the median TPOT (or ITL), while ITL
+              is steady: P95 below `steady` times the median. Then it takes TTFT apart: input (sent to queued, without
+              what remained of the step that ran), queue (that rest, and queued to scheduled) and prefill (scheduled to
+              first output); the largest names the cause. Prefill is laid to the prefix cache when the load shares a
+              prefix and the cache held less than `hits` of it. Without the engine's times it cannot tell the cause; of
+              a burst, in which all requests come at once, nothing at all.
     Matters   TTFT is what a user feels first. More cards shorten a prefill and no queue of a badly set limit; only the
               parts tell which it is.
     Do        Queue: more running sequences, more replicas, admission limits. Prefill: larger or separate prefill,
@@ -38,7 +38,7 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
     ttft, per_token = typical(run, "ttft"), typical(run, "tpot") or typical(run, "itl")
     if ttft is None or per_token is None or not per_token.value:
         return CannotTell(subject, "TTFT, or the time per output token, is not known")
-    if float(ttft.value) < limits["steps"] * float(per_token.value):
+    if float(ttft.value) < max(limits["steps"] * float(per_token.value), limits["least_ms"] * 1e6):
         return Clear(subject)
     times = f"TTFT takes {float(ttft.value) / float(per_token.value):.0f} times the time per output token"
     if run.load.arrival == "at_once":

@@ -37,6 +37,10 @@ class Stalls:
     def excess_ns(self) -> NDArray[np.float64]:
         return (self.end_ns - self.start_ns).astype(np.float64) - self.median_ns
 
+    def of_at_least(self, took_ns: int) -> Stalls:
+        long = self.end_ns - self.start_ns >= took_ns
+        return Stalls(self.median_ns, self.n_times, self.start_ns[long], self.end_ns[long])
+
     @property
     def extent(self) -> Intervals:
         """While at least one stream was waited for longer than the median."""

@@ -107,6 +107,26 @@ def test_a_spike_begins_at_its_factor(ask: Ask, times: float, kind: str) -> None
     assert type(answer).__name__ == kind
 
 
+@pytest.mark.parametrize(
+    ("every", "model_ms", "severity"),
+    [(20, 60, "info"), (20, 120, "critical"), (60, 130, "critical"), (99, 400, "info")],
+)
+def test_it_is_as_severe_as_streams_are_seen_to_halt(ask: Ask, every: int, model_ms: int, severity: str) -> None:
+    """Under a tenth of a second nobody sees it, and two halts are no habit of a server."""
+    finding = only_finding(ask("serving.itl_spikes", now_and_then(every, model_ns=model_ms * MS)))
+    assert finding.severity == severity
+
+
+def test_rare_halts_that_take_much_of_the_time_are_found(ask: Ask) -> None:
+    """One step of 300 takes 800 ms: a quarter of the time, in a third of a hundredth of the times."""
+    slow = {"model_ns": 800 * MS}
+    of = log(steps(1_000, lambda number: slow if number % 300 == 299 else {}))
+    finding = only_finding(ask("serving.itl_spikes", of))
+    assert finding.severity == "critical"
+    assert finding.title.startswith("0.30 % of inter-token times")
+    assert figures(finding)["halts"] == 3
+
+
 def test_few_times_and_times_of_nothing(ask: Ask) -> None:
     (few,) = ask("serving.itl_spikes", log(steps(10)))
     assert isinstance(few, CannotTell)

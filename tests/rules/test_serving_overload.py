@@ -9,7 +9,7 @@ import pytest
 
 from diag.model.serving_log import LoadConditions
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from tests.builders.serving_log import LoggedRun, ServingLog
+from tests.builders.serving_log import SECOND, LoggedRun, ServingLog
 from tests.builders.simulated_serving import Server, jobs, logged, serve
 from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
 
@@ -121,3 +121,24 @@ def test_it_shows_the_requests(ask: Ask, query: Query) -> None:
 
 def test_without_times_of_sending_a_short_log_is_not_judged(ask: Ask) -> None:
     assert isinstance(answer_for(ask, without_times(loaded(2.0))), CannotTell)
+
+
+def test_a_burst_by_chance_is_no_overload(ask: Ask) -> None:
+    """Few requests came at twice the rate that was meant, and more were served than were meant to come."""
+    run = loaded(1.6, n=40)
+    rate = 0.9 * len(run.requests) / (max(each.ended_ns or 0 for each in run.requests) / SECOND)
+    slower = LoggedRun(run.requests, load=LoadConditions(arrival="poisson", rate_per_s=rate))
+    assert isinstance(answer_for(ask, run), Finding)
+    assert isinstance(answer_for(ask, slower), Clear)
+
+
+def test_what_retries_add_is_overload(ask: Ask) -> None:
+    """Half of what comes are retries: the server answers more often than requests were meant to come."""
+    run = loaded(1.6)
+    requests = [
+        msgspec.structs.replace(each, retry_of="an earlier one") if number % 2 else each
+        for number, each in enumerate(run.requests)
+    ]
+    assert run.load.rate_per_s is not None
+    meant = LoadConditions(arrival="poisson", rate_per_s=run.load.rate_per_s / 2)
+    assert isinstance(answer_for(ask, LoggedRun(requests, load=meant)), Finding)

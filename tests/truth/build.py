@@ -84,7 +84,7 @@ def load(name: str, dose: float, seed: int, *, is_sick: bool) -> Trial:
     reported = max((size for size in sizes if size is not None), default=None)
     return Trial(
         name, "synthetic load", fault.rule, dose, seed, is_sick, made.injected, reported, accused=tuple(accused),
-        threshold=LEAST_OF.get(fault.rule, 0.0),
+        threshold=LEAST_OF.get(fault.rule, 0.0), unit=fault.unit,
     )  # fmt: skip
 
 

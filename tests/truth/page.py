@@ -77,6 +77,12 @@ def _miss(what: str, reason: str | None) -> str:
     return f"- {what}. {reason or '**No reason is known.**'}\n"
 
 
+def _range(low: float, high: float, unit: str) -> str:
+    if unit == "share":
+        return f"{low:.1%} – {high:.1%}"
+    return f"{low:.2f} – {high:.2f}" if unit == "ratio" else f"{low:.1f} – {high:.1f} {unit}"
+
+
 def table(trials: Sequence[Trial]) -> str:
     return _HEAD + "".join(f"{row}\n" for row in _rows(trials))
 
@@ -90,6 +96,6 @@ def _rows(trials: Sequence[Trial]) -> Iterator[str]:
         yield (
             f"| {rule} | {fault} | {kind} | {score.found} of {len(score.sick)} "
             f"| {len(score.twins) - score.false} of {len(score.twins)} | {score.recall:.2f} "
-            f"| {score.precision(elsewhere):.2f} | {low:.1%} – {high:.1%} "
+            f"| {score.precision(elsewhere):.2f} | {_range(low, high, of[0].unit)} "
             f"| {score.mean_deviation:+.1%} | {score.worst_deviation:+.1%} |"
         )

@@ -37,6 +37,7 @@ class LoadFault:
     """Of a dose, a source of draws, and whether it is sick."""
     entails: Sequence[str] = ()
     """Rules that are right to find something, too."""
+    unit: str = "share"
 
 
 def make(fault: LoadFault, dose: float, seed: int, *, is_sick: bool) -> Made:
@@ -66,7 +67,7 @@ def _run(jobs: Sequence[Job], server: Server) -> LoggedRun:
 
 def _overload(dose: float, draw: Random, is_sick: bool) -> Made:
     """What remains to be done when the last has come, as a share of all that is to be done."""
-    server, n = _server(draw), 2000
+    server, n = _server(draw), 4000
     output = (5, 20)
     capacity_per_s = server.capacity_per_s(jobs(Random(draw.random()), 500, 1.0, output=output))
     of_capacity = 1 / (1 - dose) if is_sick else draw.uniform(0.4, 0.8)
@@ -261,9 +262,9 @@ FAULTS: Mapping[str, LoadFault] = {
         "serving.overload", "shortfall", _overload, ("serving.goodput", "serving.ttft")
     ),
     "rates past the knee": LoadFault(
-        "serving.knee", "knee", _past_the_knee, ("serving.overload", "serving.goodput", "serving.ttft")
+        "serving.knee", "knee", _past_the_knee, ("serving.overload", "serving.goodput", "serving.ttft"), "requests/s"
     ),
-    "queue in a server's log": LoadFault("serving.queue", "waiting at last", _queue_in_a_log),
+    "queue in a server's log": LoadFault("serving.queue", "waiting at last", _queue_in_a_log, unit="requests"),
     "failing requests": LoadFault("serving.errors", "errors", _failing),
     "empty answers": LoadFault("serving.empty_answers", "empty", _empty, ("serving.goodput",)),
     "refused requests": LoadFault("serving.rejections", "rejected", _refusing, ("serving.ttft",)),
@@ -274,6 +275,6 @@ FAULTS: Mapping[str, LoadFault] = {
     "long prompts in one piece": LoadFault(
         "serving.long_prompts", "share behind", _behind_long_prompts, ("serving.ttft", "serving.goodput")
     ),
-    "slow prefix cache": LoadFault("serving.prefix_slower", "slower", _slow_hits),
-    "slow cards": LoadFault("serving.scaling", "slower", _slow_cards),
+    "slow prefix cache": LoadFault("serving.prefix_slower", "slower", _slow_hits, unit="ratio"),
+    "slow cards": LoadFault("serving.scaling", "slower", _slow_cards, unit="ratio"),
 }

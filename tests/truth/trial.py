@@ -36,6 +36,8 @@ class Trial:
     """Rules by which the same report accuses the run of other faults."""
     threshold: float = 0.0
     """Share from which the rule fires."""
+    unit: str = "share"
+    """Of injected and reported."""
 
     @property
     def deviation(self) -> float | None:

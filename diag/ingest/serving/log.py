@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import astuple
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
@@ -71,6 +72,8 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
         if isinstance(record, Header):
             if record.schema != SCHEMA:
                 raise InputError(f"{path} has schema {record.schema}, this diag reads {SCHEMA}. Update diag.")
+            if not _can_be_stored(record):
+                raise InputError(f"{path} has a header with numbers beyond 64 bits: no run has such. Copy it again.")
             runs.append(_Run(record))
         elif not runs:
             raise InputError(f"{path} does not begin with the header of a serving log. Copy it again, whole.")
@@ -103,6 +106,11 @@ def _records(path: Path, left: _Left) -> Iterator[Record]:
                     left.is_cut = True
 
 
+def _can_be_stored(header: Header) -> bool:
+    parts = [part for part in (header, header.load, header.engine) if part is not None]
+    return all(abs(value) < 1 << 63 for part in parts for value in astuple(part) if isinstance(value, int))
+
+
 def is_possible(record: RequestRecord | StepRecord) -> bool:
     """Whether times follow each other and counts are counts: figures are worked out from them unasked."""
     if isinstance(record, StepRecord):
@@ -114,7 +122,9 @@ def is_possible(record: RequestRecord | StepRecord) -> bool:
         sent = (record.intended_ns, record.sent_ns)
         times = [time for time in (*sent, *record.token_ns, record.ended_ns) if time is not None]
         engine = [time for time in (record.queued_ns, record.scheduled_ns) if time is not None]
-        if not _follow(engine) or (record.token_counts and len(record.token_counts) != len(record.token_ns)):
+        if abs(record.priority or 0) > MOST_COUNTED or not _follow(engine):
+            return False
+        if record.token_counts and len(record.token_counts) != len(record.token_ns):
             return False
     return _follow(times) and all(0 <= count <= MOST_COUNTED for count in _counts(record))
 

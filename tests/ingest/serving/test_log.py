@@ -101,3 +101,23 @@ def test_the_log_stays_as_it_was(tmp_path: Path) -> None:
     with open_inputs([path], ImportOptions(use_cache=False)):
         pass
     assert path.read_bytes() == Path(copy).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        LoggedRun(engine=EngineConditions(n_blocks=10**40)),
+        LoggedRun(load=LoadConditions(seed=-(10**40))),
+    ],
+)
+def test_settings_that_no_integer_of_a_run_can_be(tmp_path: Path, header: LoggedRun) -> None:
+    with pytest.raises(InputError, match="beyond 64 bits"), imported(ServingLog([header]), tmp_path):
+        pass
+
+
+def test_a_priority_that_no_request_has_is_left_out(tmp_path: Path) -> None:
+    run = LoggedRun([request(0, 0, priority=-1), request(1, 0, priority=10**40)])
+    with imported(ServingLog([run]), tmp_path) as case:
+        (read,) = serving_runs(case)
+        assert [each.priority for each in read.requests] == [-1]
+        assert "cannot be, left out: 1." in case.notes(case.sources[0].id)[0]
