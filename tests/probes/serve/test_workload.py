@@ -223,6 +223,8 @@ def test_a_trace_may_have_times_alone(tmp_path: Path) -> None:
         (b"arrival_s\n0\n1e12\n", "longer than a year"),
         (b"arrival_s\n" + b"1" * 2_000_000, "longer than 1,048,576"),
         (b"\xff\xfe\x00", "it is no text"),
+        (b'{"arrival_s": ' + b"[" * 99_999, "Line 1 .* is not JSON"),
+        (b"arrival_s,prompt_tokens\n1," + b"9" * 200_000, "Line 2 .* is not CSV"),
     ],
 )
 def test_a_damaged_trace_is_an_error_that_says_where(written: bytes, why: str, tmp_path: Path) -> None:
