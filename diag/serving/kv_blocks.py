@@ -7,6 +7,7 @@ from statistics import median
 
 import numpy as np
 
+from diag.model.serving_metrics import Nanoseconds
 from diag.serving.steps import Chosen, Steps
 
 BLOCKS = ("used_blocks", "cached_blocks", "free_blocks")
@@ -76,8 +77,18 @@ def mean_sequence(steps: Steps) -> tuple[float, float, float]:
     return tokens / running if running else tokens, blocks, running
 
 
-def fullest(steps: Steps) -> float | None:
+def mean_share(steps: Steps, name: str) -> float | None:
+    """Of all blocks, those of one of BLOCKS, weighted by time; None where they are not known."""
     if not steps.tells(*BLOCKS):
         return None
-    total = steps["used_blocks"] + steps["cached_blocks"] + steps["free_blocks"]
-    return float((steps["used_blocks"] / np.maximum(total, 1)).max())
+    return float(np.average(steps[name] / _pool(steps), weights=steps.lasting_ns))
+
+
+def fullest(steps: Steps) -> float | None:
+    """The largest share of all blocks that was in use after a step; None where they are not known."""
+    return float((steps["used_blocks"] / _pool(steps)).max()) if steps.tells(*BLOCKS) else None
+
+
+def _pool(steps: Steps) -> Nanoseconds:
+    """(steps,): all blocks."""
+    return np.maximum(sum(steps[name] for name in BLOCKS), 1)
