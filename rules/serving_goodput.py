@@ -8,12 +8,9 @@ from diag.model import units
 from diag.model.serving_metrics import Objective, Rates, rates
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import AT_ONCE, load_rule, per_s, request_rows, typical
+from diag.rules.serving_loads import AT_ONCE, load_rule, objective_of, per_s, request_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
-
-NO_OBJECTIVE = 1e-6
-"""A limit of 0 ms stands for none, and a threshold of 0 is read as a tiny one."""
 
 
 @load_rule("serving.goodput")
@@ -32,7 +29,7 @@ def low_goodput(run: ServingRun, limits: Limits) -> Answer:
     Refute    With the objectives that users feel, the share that meets them is no smaller.
     """
     subject, objective = run_subject(run), objective_of(limits)
-    if objective.ttft_ns is None and objective.tpot_ns is None:
+    if objective is None:
         return CannotTell(subject, 'no objective is set: give ttft_ms or tpot_ms of "serving.goodput" as thresholds')
     if run.load.arrival == "at_once":
         return CannotTell(subject, AT_ONCE)
@@ -44,13 +41,6 @@ def low_goodput(run: ServingRun, limits: Limits) -> Answer:
     if served.goodput_per_s >= limits["attainment"] * served.requests_per_s:
         return Clear(subject)
     return _finding(run, objective, served, served.goodput_per_s)
-
-
-def objective_of(limits: Limits) -> Objective:
-    ttft_ms, tpot_ms = (limits[name] if limits[name] > NO_OBJECTIVE else None for name in ("ttft_ms", "tpot_ms"))
-    return Objective(
-        ttft_ns=None if ttft_ms is None else ttft_ms * 1e6, tpot_ns=None if tpot_ms is None else tpot_ms * 1e6
-    )
 
 
 def _finding(run: ServingRun, objective: Objective, served: Rates, goodput_per_s: float) -> Finding:

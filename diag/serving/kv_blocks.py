@@ -7,6 +7,7 @@ from statistics import median
 
 import numpy as np
 
+from diag.model.kv_cache import blocks_for
 from diag.model.serving_metrics import Nanoseconds
 from diag.serving.steps import Chosen, Steps
 
@@ -32,7 +33,7 @@ class Room:
         ]
         if not block or not needs:
             return cls(1, 1)
-        return cls(-(-round(median(needs)) // block), -(-max(needs) // block))
+        return cls(blocks_for(round(median(needs)), block), blocks_for(max(needs), block))
 
 
 def waits_without(steps: Steps, n_blocks: int) -> Chosen:
