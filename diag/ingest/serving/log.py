@@ -11,6 +11,7 @@ import msgspec
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
+from diag.ingest.serving.documents import MOST_RUNS
 from diag.ingest.serving.store import FoundRun, add_run, captured
 from diag.model.served import served
 from diag.model.serving_log import SCHEMA, Header, Record, RequestRecord, StepRecord
@@ -23,6 +24,9 @@ LONGEST_LINE = 16 << 20
 
 MOST_COUNTED = 1 << 40
 """Of tokens, blocks and sequences."""
+
+MOST_BYTES = 1 << 30
+"""Seven hours of an engine with 100 steps a second."""
 
 _MARK = b'"diag.serving-log/'
 
@@ -69,8 +73,9 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
     runs: list[_Run] = []
     for record in _records(path, left):
         if isinstance(record, Header):
-            if record.schema != SCHEMA:
-                raise InputError(f"{path} has schema {record.schema}, this diag reads {SCHEMA}. Update diag.")
+            _check(record, path)
+            if len(runs) == MOST_RUNS:
+                raise InputError(f"{path} has more than {MOST_RUNS:,} runs. Split it by runs.")
             runs.append(_Run(record))
         elif not runs:
             raise InputError(f"{path} does not begin with the header of a serving log. Copy it again, whole.")
@@ -85,8 +90,19 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
     return runs
 
 
+def _check(header: Header, path: Path) -> None:
+    """Raises InputError for one that is not read, or states what cannot be."""
+    if header.schema != SCHEMA:
+        raise InputError(f"{path} has schema {header.schema}, this diag reads {SCHEMA}. Update diag.")
+    started_ns, counts = header.started_unix_ns or 0, (header.load.n_requests or 0, header.load.concurrency or 0)
+    if abs(started_ns) > LATEST_NS or not all(0 <= each <= MOST_COUNTED for each in counts):
+        raise InputError(f"A header in {path} states a time or a number of requests that cannot be. Copy it again.")
+
+
 def _records(path: Path, left: _Left) -> Iterator[Record]:
     """A line that is no record is counted; the last one may be cut, as the writer was killed."""
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path} is larger than a serving log can be ({MOST_BYTES >> 20:,} MiB). Split it by runs.")
     decoder = msgspec.json.Decoder(Record)
     with path.open("rb") as file:
         while line := file.readline(LONGEST_LINE + 1):
@@ -114,6 +130,8 @@ def is_possible(record: RequestRecord | StepRecord) -> bool:
         sent = (record.intended_ns, record.sent_ns)
         times = [time for time in (*sent, *record.token_ns, record.ended_ns) if time is not None]
         engine = [time for time in (record.queued_ns, record.scheduled_ns) if time is not None]
+        if abs(record.priority or 0) > MOST_COUNTED:
+            return False
         if not _follow(engine) or (record.token_counts and len(record.token_counts) != len(record.token_ns)):
             return False
     return _follow(times) and all(0 <= count <= MOST_COUNTED for count in _counts(record))
