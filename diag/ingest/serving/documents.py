@@ -82,11 +82,16 @@ def objects(path: Path, what: str, left: Left) -> list[Object]:
             left.is_cut = True
         else:
             left.add("Lines that hold no whole object, left out")
-        if len(found) > MOST_RUNS:
-            raise InputError(f"{path} has more than {count(MOST_RUNS, 'run')}: that is no {what}.")
+        check_runs(len(found), path)
     if not found:
         raise InputError(f"{path} is no whole {what}. Was the run interrupted, or the copy cut short?")
     return found
+
+
+def check_runs(n: int, path: Path) -> None:
+    """Raises InputError for more than any sweep has."""
+    if n > MOST_RUNS:
+        raise InputError(f"{path} has more than {count(MOST_RUNS, 'run')}. Split it by runs.")
 
 
 def one_object(path: Path, what: str) -> Object:

@@ -11,7 +11,7 @@ import msgspec
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
-from diag.ingest.serving.documents import MOST_RUNS
+from diag.ingest.serving.documents import check_runs
 from diag.ingest.serving.store import FoundRun, add_run, captured
 from diag.model.served import served
 from diag.model.serving_log import SCHEMA, Header, Record, RequestRecord, StepRecord
@@ -74,9 +74,8 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
     for record in _records(path, left):
         if isinstance(record, Header):
             _check(record, path)
-            if len(runs) == MOST_RUNS:
-                raise InputError(f"{path} has more than {MOST_RUNS:,} runs. Split it by runs.")
             runs.append(_Run(record))
+            check_runs(len(runs), path)
         elif not runs:
             raise InputError(f"{path} does not begin with the header of a serving log. Copy it again, whole.")
         elif not is_possible(record):

@@ -99,7 +99,9 @@ def _samples(file: InputFile, left: Left) -> Iterator[Sample]:
     if file.data.stat().st_size > MOST_BYTES:
         raise InputError(f"{file.path} is larger than a page of metrics can be ({MOST_BYTES >> 20} MiB).")
     lines = [line for line in file.data.read_bytes().split(b"\n") if line.startswith((b"vllm:", b"sglang:"))]
-    for line in lines[:MOST_LINES]:
+    if len(lines) > MOST_LINES:
+        raise InputError(f"{file.path} has more than {MOST_LINES:,} samples: that is no single page. Save one.")
+    for line in lines:
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError("longer than any sample")

@@ -126,8 +126,8 @@ def test_a_priority_that_cannot_be_is_left_out(tmp_path: Path) -> None:
 
 def test_a_log_is_not_read_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ServingLog([RUN, RUN]).write(tmp_path / "log.jsonl")
-    monkeypatch.setattr("diag.ingest.serving.log.MOST_RUNS", 1)
-    with pytest.raises(InputError, match="more than 1 runs"), open_inputs([log], ImportOptions(use_cache=False)):
+    monkeypatch.setattr("diag.ingest.serving.documents.MOST_RUNS", 1)
+    with pytest.raises(InputError, match="more than 1 run"), open_inputs([log], ImportOptions(use_cache=False)):
         pass
     monkeypatch.setattr("diag.ingest.serving.log.MOST_BYTES", 100)
     with pytest.raises(InputError, match="Split it by runs"), open_inputs([log], ImportOptions(use_cache=False)):
