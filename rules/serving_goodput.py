@@ -8,7 +8,8 @@ from diag.model import units
 from diag.model.serving_metrics import Objective, Rates, rates
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import AT_ONCE, load_rule, objective_of, per_s, request_rows, typical
+from diag.rules.serving_loads import AT_ONCE, load_rule, per_s, request_rows, typical
+from diag.rules.serving_rows import objective_of
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 

@@ -8,10 +8,10 @@ from functools import wraps
 from itertools import groupby
 
 from diag.model import units
-from diag.model.serving_metrics import LATENCY_NAMES, Latency, Objective, latency
+from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Evidence, Subject
-from diag.rules.thresholds import SMALLEST, Limits
+from diag.rules.thresholds import Limits
 from diag.serving.alike import tokens_of
 from diag.serving.run import ServingRun
 
@@ -53,13 +53,6 @@ def for_each(runs: Sequence[ServingRun], answer: Callable[[ServingRun], Answer |
             yield replace(answers[0], subject=Subject(source))
         else:
             yield from answers
-
-
-def objective_of(goodput: Limits) -> Objective | None:
-    """From thresholds `ttft_ms` and `tpot_ms` of `serving.goodput`, where 0 is no limit; None without any."""
-    limits = {name: goodput.get(f"{name}_ms", 0.0) for name in ("ttft", "tpot")}
-    ttft_ns, tpot_ns = (ms * 1e6 if ms > SMALLEST else None for ms in limits.values())
-    return None if ttft_ns is None and tpot_ns is None else Objective(ttft_ns, tpot_ns)
 
 
 # ---- figures -------------------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from diag.model.serving_metrics import (
     latency,
     rates,
 )
-from diag.rules.serving_loads import objective_of
-from diag.rules.thresholds import Limits
+from diag.rules.thresholds import SMALLEST, Limits
 from diag.serving.alike import tokens_of
 from diag.serving.buckets import Bucket, by_length, early_stops, prompt_tokens
 from diag.serving.checks import checks
@@ -140,6 +139,13 @@ class ServingRunRow:
 def serving_run_rows(runs: Sequence[ServingRun], goodput: Limits) -> list[ServingRunRow]:
     """`goodput`: thresholds of the rule `serving.goodput`."""
     return [_row(run, objective_of(goodput)) for run in runs]
+
+
+def objective_of(goodput: Limits) -> Objective | None:
+    """From thresholds `ttft_ms` and `tpot_ms`, where 0, which is read as a tiny one, is no limit; None without any."""
+    limits = {name: goodput.get(f"{name}_ms", 0.0) for name in ("ttft", "tpot")}
+    ttft_ns, tpot_ns = (ms * 1e6 if ms > SMALLEST else None for ms in limits.values())
+    return None if ttft_ns is None and tpot_ns is None else Objective(ttft_ns, tpot_ns)
 
 
 def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:

@@ -129,9 +129,9 @@ def is_possible(record: RequestRecord | StepRecord) -> bool:
         sent = (record.intended_ns, record.sent_ns)
         times = [time for time in (*sent, *record.token_ns, record.ended_ns) if time is not None]
         engine = [time for time in (record.queued_ns, record.scheduled_ns) if time is not None]
-        if abs(record.priority or 0) > MOST_COUNTED:
+        if abs(record.priority or 0) > MOST_COUNTED or not _follow(engine):
             return False
-        if not _follow(engine) or (record.token_counts and len(record.token_counts) != len(record.token_ns)):
+        if record.token_counts and len(record.token_counts) != len(record.token_ns):
             return False
     return _follow(times) and all(0 <= count <= MOST_COUNTED for count in _counts(record))
 

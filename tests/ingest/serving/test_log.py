@@ -132,3 +132,8 @@ def test_a_log_is_not_read_without_end(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("diag.ingest.serving.log.MOST_BYTES", 100)
     with pytest.raises(InputError, match="Split it by runs"), open_inputs([log], ImportOptions(use_cache=False)):
         pass
+
+
+def test_runs_of_a_file_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    with imported(ServingLog([RUN, LoggedRun(label="second"), RUN]), tmp_path) as case:
+        assert [run.name for run in serving_runs(case)] == ["2.5 requests/s", "second", "2.5 requests/s (2)"]
