@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from diag.errors import InputError, UsageError
+from diag.model.lengths import lengths as plan_lengths
 from diag.probes.serve import lengths
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
 from diag.probes.serve.asked import Asked, planned
@@ -97,6 +98,13 @@ def test_lengths_are_spread_as_they_say() -> None:
     assert np.median(drawn) == pytest.approx(200, rel=0.02)
     assert np.log(drawn).std() == pytest.approx(0.8, rel=0.03)
     assert (drawn.min() >= 1, drawn.max()) == (True, 4000)
+
+
+@pytest.mark.parametrize("written", ["100-200", "uniform:100-200", "lognormal:200,0.8", "lognormal:200:0.8", "128"])
+def test_a_load_and_its_plan_read_the_same_words(written: str) -> None:
+    drawn = lengths.parse(written).draw(N, np.random.default_rng(3))
+    planned_for = plan_lengths("--prompt", written).sample(N, np.random.default_rng(4))
+    assert np.median(drawn) == pytest.approx(np.median(planned_for), rel=0.02)
 
 
 @pytest.mark.parametrize(
