@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,9 @@ def test_of_too_much_nothing_is_left_away_in_silence(
         open_inputs([tmp_path / name], ImportOptions(use_cache=False)),
     ):
         pass
+
+
+def test_what_reads_pages_of_metrics_is_loaded_for_them_alone() -> None:
+    code = "import sys, diag.ingest.importer; print('prometheus_client' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
