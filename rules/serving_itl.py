@@ -10,7 +10,6 @@ import numpy as np
 from diag.model import units
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
-from diag.rules.serving_loads import request_rows
 from diag.rules.serving_steps import step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -153,5 +152,7 @@ def _rows(steps: Steps) -> str:
 
 
 def _requests(steps: Steps) -> str:
-    columns = ("name", "prompt_tokens", "output_tokens", "ttft_ns", "e2e_ns", "n_preemptions")
-    return request_rows(steps.run, *columns, where="outcome = 'completed'")
+    return (
+        "SELECT name, prompt_tokens, output_tokens, ttft_ns, e2e_ns, n_preemptions FROM request "
+        f"WHERE run_id = {steps.run.id:d} AND phase = 'measured' AND outcome = 'completed' ORDER BY number"
+    )
