@@ -13,6 +13,7 @@ from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, 
 from diag.rules.serving_steps import FEWEST_STEPS, step_rows, steps_rule, subject_of
 from diag.rules.thresholds import Limits
 from diag.serving.kv_blocks import Room, waits_without
+from diag.serving.padding import padded_steps
 from diag.serving.steps import Chosen, Steps
 
 
@@ -159,21 +160,20 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     Do        Capture graphs for the sizes that occur: steps of 8 above 8, as engines do. Each takes memory of its own.
     Refute    With a bucket for exactly this size the step is as fast.
     """
-    padded = steps.has("padded_rows") & (steps["n_decodes"] > 0)
-    if int(padded.sum()) < FEWEST_STEPS:
-        yield CannotTell(subject_of(steps), NOT_PADDED if not padded.any() else FEW_PADDED)
+    padded = padded_steps(steps)
+    n_padded = int(padded.chosen.sum())
+    if n_padded < FEWEST_STEPS:
+        yield CannotTell(subject_of(steps), FEW_PADDED if n_padded else NOT_PADDED)
         return
-    weight = np.where(steps.tells("model_ns"), steps["model_ns"], steps.duration_ns)[padded]
-    tokens = steps["prefill_tokens"] + steps["decode_tokens"] + steps["drafted_tokens"]
-    rows_of, asked = steps["padded_rows"][padded], np.minimum(tokens, steps["padded_rows"])[padded]
-    empty = 1 - asked / np.maximum(rows_of, 1)
-    lost_ns, whole_ns = int((weight * empty).sum()), int(weight.sum())
+    weight = np.where(steps.tells("model_ns"), steps["model_ns"], steps.duration_ns)[padded.chosen]
+    lost_each_ns = weight * padded.empty_rows / np.maximum(padded.rows, 1)
+    lost_ns, whole_ns = int(lost_each_ns.sum()), int(weight.sum())
     if not whole_ns or lost_ns < limits["share"] * whole_ns:
         yield Clear(subject_of(steps))
         return
     is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
-    worst = int(np.argmax(weight * empty))
-    extent = steps.during(padded)
+    worst = int(np.argmax(lost_each_ns))
+    extent = steps.during(padded.chosen)
     won_ns = min(lost_ns, extent.measure_ns)  # steps of replicas overlap
     share = won_ns / steps.window_ns
     rows = step_rows(
@@ -181,9 +181,9 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     )
     yield Finding(
         title=f"{units.share(lost_ns / whole_ns)} of the rows of decode steps are padding",
-        claim=f"In {units.count(int(padded.sum()), 'step')} {float(asked.mean()):.1f} tokens were computed on average, "
-        f"in batches of {float(rows_of.mean()):.1f} rows; most is lost where {int(asked[worst]):,} took one of "
-        f"{int(rows_of[worst]):,}.",
+        claim=f"In {units.count(n_padded, 'step')} {float(padded.tokens.mean()):.1f} tokens were computed on average, "
+        f"in batches of {float(padded.rows.mean()):.1f} rows; most is lost where {int(padded.tokens[worst]):,} took "
+        f"one of {int(padded.rows[worst]):,}.",
         subject=subject_of(steps),
         share=share,
         level=min("warning", severity_of(share), key=SEVERITIES.index),
@@ -193,9 +193,11 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
         evidence=[
             Evidence("padding", lost_ns, "ns", "Σ model_ns x (padded_rows - tokens) / padded_rows", rows),
             Evidence("share of rows", lost_ns / whole_ns, "share", "padding / Σ model_ns of padded steps", rows),
-            Evidence("rows", int(rows_of.sum()), "count", "Σ padded_rows", rows),
-            Evidence("tokens", int(asked.sum()), "tokens", "Σ prefill, decode and drafted tokens", rows),
-            Evidence("sizes of batches", ", ".join(f"{each:,}" for each in np.unique(rows_of)), "text", "seen", rows),
+            Evidence("rows", int(padded.rows.sum()), "count", "Σ padded_rows", rows),
+            Evidence("tokens", int(padded.tokens.sum()), "tokens", "Σ prefill, decode and drafted tokens", rows),
+            Evidence(
+                "sizes of batches", ", ".join(f"{each:,}" for each in np.unique(padded.rows)), "text", "seen", rows
+            ),
         ],
         refute="With a bucket for exactly this size the step is as fast.",
         next=[_LESS_STATIC if is_static else _LESS_PADDING],

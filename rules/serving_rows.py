@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
-import numpy as np
 
 from diag.model.serving_log import EngineConditions
 from diag.model.serving_metrics import (
@@ -22,6 +21,7 @@ from diag.model.serving_metrics import (
     rates,
 )
 from diag.rules.thresholds import SMALLEST, Limits
+from diag.serving.alike import tokens_of
 from diag.serving.buckets import Bucket, by_length, early_stops, prompt_tokens
 from diag.serving.checks import checks
 from diag.serving.engine_figures import KvFigures, StepFigures, engine_figures
@@ -172,8 +172,8 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
         cancelled=counted.cancelled if has_requests else None,
         expired=counted.expired if has_requests else None,
         warm_up=len(run.requests) - len(run.measured),
-        mean_prompt_tokens=_mean_tokens(run, "prompt_tokens", "input_tokens"),
-        mean_output_tokens=_mean_tokens(run, "output_tokens", "output_tokens"),
+        mean_prompt_tokens=tokens_of(run, "prompt_tokens"),
+        mean_output_tokens=tokens_of(run, "output_tokens"),
         stopped_early=early.stopped if early else None,
         duration_ns=run.duration_ns,
         requests_per_s=rate.requests_per_s if rate else _stated_rate(run, "request_rate", run.n_completed),
@@ -204,15 +204,6 @@ def _settings(engine: EngineConditions | None) -> dict[str, str]:
     told = msgspec.structs.asdict(engine)
     other = told.pop("other")
     return {name: str(value) for name, value in told.items() if value is not None} | dict(other)
-
-
-def _mean_tokens(run: ServingRun, of_request: str, stated: str) -> float | None:
-    """Of completed requests, where it is known of all; else of what the file states in total."""
-    values = [getattr(each, of_request) for each in run.completed]
-    if values and None not in values:
-        return float(np.mean(values))
-    total = _stated(run, stated, "total")
-    return None if total is None or not run.n_completed else total / run.n_completed
 
 
 def _rates(run: ServingRun, objective: Objective | None) -> Rates | None:

@@ -88,8 +88,14 @@ def memory(
             "--dp": dp > 1, "--pp": pp > 1, "--zero": zero > 0, "--seq": seq is not None,
             "--micro-batch": micro_batch > 1, "--micro-batches": micro_batches > 1, "--recompute": recompute != "none",
             "--no-flash": not flash, "--sequence-parallel": sequence_parallel, "--fp32-gradients": fp32_gradients,
+            "--prefetch": prefetch != 1,
         },
-        {"--sequences": sequences is not None, "--context": context is not None, "--replicas": replicas > 1},
+        {
+            "--sequences": sequences is not None, "--context": context is not None, "--replicas": replicas > 1,
+            "--dtype": dtype is not None, "--other-dtype": other_dtype != "bf16", "--kv-dtype": kv_dtype != "bf16",
+            "--block": block != 16, "--graphs": graphs != "1GiB", "--workspace": workspace is not None,
+            "--step-tokens": step_tokens != 8192, "--max-sequences": max_sequences != 256,
+        },
     )  # fmt: skip
     plan_subject.check_sequences(of, sequences, context)
     words = plan_subject.UseWords(

@@ -122,13 +122,6 @@ def _checked(shape: TransformerShape) -> TransformerShape:
     return shape
 
 
-def with_shape(model: PlannedModel) -> PlannedModel:
-    """Raises UsageError for one of which only numbers are known."""
-    if model.shape is None:
-        raise UsageError("Times need the shape of the model: name --model or --config instead of --params.")
-    return model
-
-
 # ---- the card and its use --------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.compare.noise import Values
-from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency_values
+from diag.model.serving_metrics import Latency, latency_values
 from diag.rules.document import LatencyOf, ServingRunOf
 from diag.serving.run import ServingRun
 
@@ -48,7 +49,7 @@ class Load:
 class Lengths:
     """Of completed requests, of which both are known: (requests,) each."""
 
-    output_tokens: Values
+    output_tokens: NDArray[np.int64]
     e2e_ns: Values = field(repr=False)
 
 
@@ -99,10 +100,6 @@ def _with_requests(load: Load, run: ServingRun) -> Load:
         which: replace(of, each_ns=values[which]) if len(values[which]) else of for which, of in load.latencies.items()
     }
     pairs = [(e.output_tokens, e.e2e_ns) for e in run.completed if e.output_tokens is not None and e.e2e_ns is not None]
-    tokens, e2e_ns = (np.array(column, np.float64) for column in zip(*pairs, strict=True)) if pairs else (None, None)
-    lengths = None if tokens is None or e2e_ns is None else Lengths(tokens, e2e_ns)
+    tokens, e2e_ns = zip(*pairs, strict=True) if pairs else ((), ())
+    lengths = Lengths(np.array(tokens, np.int64), np.array(e2e_ns, np.float64)) if pairs else None
     return replace(load, latencies=latencies, requests=lengths)
-
-
-def name_of(which: Latency) -> str:
-    return LATENCY_NAMES[which]

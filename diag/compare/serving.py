@@ -7,23 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.compare import noise
 from diag.compare.changes import Answer, Change, Repeats, judged
-from diag.compare.loads import COMPARED, RATES, Lengths, Load, name_of
+from diag.compare.loads import COMPARED, RATES, Lengths, Load
 from diag.compare.recording import Recording
 from diag.compare.series import Series
 from diag.compare.sides import Pick, Sides
-from diag.model.serving_metrics import Latency
+from diag.model.serving_metrics import LATENCY_NAMES, Latency
+from diag.serving.buckets import FEWEST_REQUESTS, MOST_BUCKETS, bounds
 
 TAIL = 0.99
 
 SAME_LENGTH = 0.05
 """Mean numbers of output tokens within this share are the same: end-to-end time follows them. Own choice."""
-
-MOST_BUCKETS = 4
-FEWEST_IN_BUCKET = 20
-"""Requests of each run; a bucket with fewer is left out."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,11 @@ def _mean_output(runs: Sequence[Recording], key: str) -> float | None:
 
 def median_change(sides: Sides, which: Latency, key: str) -> Change:
     """Of one latency at one load."""
-    return sides.typical(_pick(which, key, "p50"), name=f"{name_of(which)} P50", repeats=_repeats(which))
+    return sides.typical(_pick(which, key, "p50"), name=f"{LATENCY_NAMES[which]} P50", repeats=_repeats(which))
 
 
 def tail_change(sides: Sides, which: Latency, key: str) -> Change:
-    return sides.tail(_pick(which, key, "p99"), TAIL, name=f"{name_of(which)} P99", repeats=_repeats(which))
+    return sides.tail(_pick(which, key, "p99"), TAIL, name=f"{LATENCY_NAMES[which]} P99", repeats=_repeats(which))
 
 
 def _latencies(sides: Sides, key: str) -> list[Change]:
@@ -157,7 +155,7 @@ def _repeats(which: Latency) -> Repeats:
 
 def _unless_longer(change: Change, other: Sequence[str]) -> Change:
     """End-to-end time, and nothing else, hangs on how many tokens came."""
-    is_longer = change.name.startswith(name_of("e2e")) and bool(other) and change.place in (*other, "")
+    is_longer = change.name.startswith(LATENCY_NAMES["e2e"]) and bool(other) and change.place in (*other, "")
     return replace(change, answer="not comparable") if is_longer else change
 
 
@@ -170,39 +168,31 @@ def _by_output(sides: Sides, key: str) -> list[Change]:
     place = "" if _alone(sides) else key
     return [
         replace(_of_bucket(sides, key, low, high), place=place)
-        for low, high in _buckets(every)
+        for low, high in bounds(np.concatenate([of.output_tokens for of in every]), MOST_BUCKETS)
         if _is_comparable([of.output_tokens[_in_bucket(of, low, high)] for of in every])
     ]
 
 
-def _is_comparable(tokens: Sequence[noise.Values]) -> bool:
+def _is_comparable(tokens: Sequence[NDArray[np.int64]]) -> bool:
     """Whether every run has requests enough in a bucket, and equally long ones."""
-    if min(map(len, tokens)) < FEWEST_IN_BUCKET:
+    if min(map(len, tokens)) < FEWEST_REQUESTS:
         return False
     means = [float(each.mean()) for each in tokens]
     return max(means) - min(means) <= SAME_LENGTH * max(means)
 
 
-def _buckets(every: Sequence[Lengths]) -> list[tuple[float, float]]:
-    """Bounds, both included, of about equally many requests of all runs together."""
-    tokens = np.sort(np.concatenate([of.output_tokens for of in every]))
-    ends = np.unique(np.quantile(tokens, np.arange(1, MOST_BUCKETS + 1) / MOST_BUCKETS, method="higher"))
-    starts = [tokens[0], *(tokens[np.searchsorted(tokens, end, side="right")] for end in ends[:-1])]
-    return [(float(start), float(end)) for start, end in zip(starts, ends, strict=True)]
-
-
-def _in_bucket(of: Lengths, low: float, high: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_bucket(of: Lengths, low: int, high: int) -> NDArray[np.bool_]:
     return (of.output_tokens >= low) & (of.output_tokens <= high)
 
 
-def _of_bucket(sides: Sides, key: str, low: float, high: float) -> Change:
+def _of_bucket(sides: Sides, key: str, low: int, high: int) -> Change:
     def pick(run: Recording) -> Series | None:
         load = load_of(run, key)
         if load is None or load.requests is None:
             return None
         return Series.of(load.requests.e2e_ns[_in_bucket(load.requests, low, high)])
 
-    tokens = f"{low:,.0f}" if low == high else f"{low:,.0f}-{high:,.0f}"
+    tokens = f"{low:,}" if low == high else f"{low:,}-{high:,}"
     return sides.typical(pick, name=f"E2E P50, {tokens} output tokens", repeats="requests")
 
 

@@ -20,8 +20,8 @@ LONGEST = 1 << 24
 
 Kind = Literal["fixed", "uniform", "lognormal"]
 
-_RANGE = re.compile(r"(\d{1,8})-(\d{1,8})", re.ASCII)
-_LOGNORMAL = re.compile(r"lognormal:(\d{1,8}):(\d{1,2}(?:\.\d{1,6})?)", re.ASCII)
+_RANGE = re.compile(r"(?:uniform:)?(\d{1,8})-(\d{1,8})", re.ASCII)
+_LOGNORMAL = re.compile(r"lognormal:(\d{1,8})[:,](\d{1,2}(?:\.\d{1,6})?)", re.ASCII)
 _EXAMPLE = "2500, 100-200 (uniform) or lognormal:500:0.8 (median and sigma)"
 
 
@@ -57,17 +57,18 @@ class Lengths:
 
 
 def lengths(option: str, text: str) -> Lengths:
-    """Raises UsageError, naming the option, for what is no distribution.
+    """Raises UsageError, naming the option, for what is no distribution. `diag probe serve` reads the same words.
 
     >>> lengths("--prompt", "100-200").words, lengths("--prompt", "2500").words
     ('uniform 100 to 200', '2,500')
     """
-    written = text.strip().lower().replace(",", "")
+    said = text.strip().lower()
+    written = said.replace(",", "")  # of thousands
     if written.isascii() and written.isdecimal():
         return _checked(option, text, Lengths("fixed", int(written[:9]), int(written[:9])))
     if match := _RANGE.fullmatch(written):
         return _checked(option, text, Lengths("uniform", int(match[1]), int(match[2])))
-    if match := _LOGNORMAL.fullmatch(written):
+    if match := _LOGNORMAL.fullmatch(said):
         return _checked(option, text, Lengths("lognormal", int(match[1]), int(match[1]), float(match[2])))
     raise UsageError(f"{option} {text!r} is no length of requests. Write for example {_EXAMPLE}.")
 

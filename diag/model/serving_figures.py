@@ -2,6 +2,9 @@
 
 Latencies are those of `serving_metrics.py`. A tool may count otherwise than diag does (failed requests in a mean, time
 per token with the first one in it): then the name is another, or the page of its format says so.
+
+Beside it stands a statistic: 'mean', 'min', 'max', 'std', 'total', 'value' or 'count'; a percentile, 'p50' or 'p99.9';
+'p99_from' and 'p99_to' where buckets only tell between what it lies.
 """
 
 from __future__ import annotations
@@ -55,6 +58,3 @@ UNITS: Mapping[str, str] = {
     "accepted_length": "tokens",  # of a step, the token of the model itself included
     "duration": "ns",
 }
-
-STATISTICS = ("mean", "min", "max", "std", "total", "value", "count")
-"""Beside percentiles: 'p50', 'p99.9'; 'p99_from' and 'p99_to' where buckets only tell between what it lies."""

@@ -8,7 +8,6 @@ the step is bound by memory.
 
 from __future__ import annotations
 
-MOST_TOKENS = 64
 HALVINGS = 60
 
 

@@ -43,10 +43,10 @@ _STATED = {"prompt_tokens": "input_tokens", "output_tokens": "output_tokens"}
 
 
 def tokens_of(run: ServingRun, name: str) -> float | None:
-    """Mean `prompt_tokens` or `output_tokens` of a completed request."""
-    known = [value for each in run.completed if (value := getattr(each, name)) is not None]
-    if known:
-        return float(sum(known)) / len(known)
+    """Mean `prompt_tokens` or `output_tokens` of completed requests, where known of all; else of the stated total."""
+    tokens = [getattr(each, name) for each in run.completed]
+    if tokens and None not in tokens:
+        return float(sum(tokens)) / len(tokens)
     total = run.stated(_STATED[name], "total")
     return None if total is None or not run.n_completed else total.value / run.n_completed
 

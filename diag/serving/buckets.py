@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diag.model.serving_metrics import ServedRequest, completed
 
@@ -43,15 +44,20 @@ def by_length(requests: Sequence[ServedRequest], length: Length, most: int = MOS
     wanted = min(most, len(known) // FEWEST_REQUESTS)
     if wanted < 2:
         return []
-    lengths = np.array([n for n, _ in known])
-    ends = np.unique(np.quantile(lengths, np.arange(1, wanted + 1) / wanted, method="higher"))
-    # A bucket ends with the last request of the length at its quantile.
-    cuts = np.searchsorted(lengths, ends, side="right")
-    buckets = [
-        Bucket(int(lengths[start]), int(lengths[end - 1]), [each for _, each in known[start:end]])
-        for start, end in zip([0, *cuts[:-1]], cuts, strict=True)
-    ]
+    of = bounds(np.array([n for n, _ in known]), wanted)
+    buckets = [Bucket(least, most, [each for n, each in known if least <= n <= most]) for least, most in of]
     return buckets if len(buckets) > 1 else []
+
+
+def bounds(lengths: NDArray[np.int64], wanted: int) -> list[tuple[int, int]]:
+    """Least and most, both included, of at most so many buckets of about equally many of (n,) lengths, ascending.
+
+    A bucket ends with the length at its quantile, and holds all of that length.
+    """
+    ordered = np.sort(lengths)
+    ends = np.unique(np.quantile(ordered, np.arange(1, wanted + 1) / wanted, method="higher"))
+    begins = [0, *np.searchsorted(ordered, ends[:-1], side="right")]
+    return [(int(ordered[begin]), int(end)) for begin, end in zip(begins, ends, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,6 @@ def checks(run: ServingRun) -> list[Check]:
     return [check for of in _CHECKS for check in of(run)]
 
 
-def violated(run: ServingRun) -> list[Check]:
-    return [check for check in checks(run) if not check.holds]
-
-
 def _equal(
     name: str, found: float, expected: float, unit: str, formula: str, tolerance: float = 0.0, why: str = EXACT
 ) -> Check:

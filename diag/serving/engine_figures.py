@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from diag.model.serving_metrics import end_ns, prefix_hit_share
-from diag.serving.run import EngineStep, ServingRun
+import numpy as np
+
+from diag.model.serving_metrics import prefix_hit_share
+from diag.serving.kv_blocks import empty_share, fullest, mean_share
+from diag.serving.padding import padded_steps
+from diag.serving.run import ServingRun
+from diag.serving.steps import Steps
 
 PARTS = ("schedule", "model", "sample", "output")
 """Of a step, in this order."""
@@ -43,7 +46,7 @@ class StepFigures:
     sample_share: float | None
     output_share: float | None
     between_share: float
-    padding_share: float | None  # rows of CUDA graphs' buckets that held no sequence
+    padding_share: float | None  # of the rows of padded steps, those that held no token
     accepted_share: float | None  # of drafted tokens
 
 
@@ -56,9 +59,9 @@ class EngineFigures:
 
 def engine_figures(run: ServingRun) -> EngineFigures | None:
     """None where nothing is known of an engine."""
-    steps, samples, hits = measured_steps(run), run.samples, prefix_hit_share(run.requests)
-    if steps:
-        return EngineFigures(_kv(run, steps, hits), _steps(steps), max(step.n_waiting for step in steps))
+    steps, samples, hits = Steps.of(run), run.samples, prefix_hit_share(run.requests)
+    if len(steps):
+        return EngineFigures(_kv(steps, hits), _steps(steps), int(steps["n_waiting"].max()))
     if samples:
         used = [each.kv_share for each in samples if each.kv_share is not None]
         said = [each.prefix_hit_share for each in samples if each.prefix_hit_share is not None]
@@ -72,100 +75,44 @@ def engine_figures(run: ServingRun) -> EngineFigures | None:
     return None if hits is None else EngineFigures(KvFigures(prefix_hit_share=hits), None, None)
 
 
-def measured_steps(run: ServingRun) -> Sequence[EngineStep]:
-    """Those between the first measured request sent and the last ended: warm-up has steps of its own. All, where
-    requests have no times.
-    """
-    starts = [each.sent_ns for each in run.measured if each.sent_ns is not None]
-    ends = [end for each in run.measured if (end := end_ns(each)) is not None]
-    if not starts or not ends:
-        return run.steps
-    return [step for step in run.steps if step.end_ns > min(starts) and step.start_ns < max(ends)]
-
-
-def _kv(run: ServingRun, steps: Sequence[EngineStep], hits: float | None) -> KvFigures:
-    block_tokens = run.engine.block_tokens if run.engine else None
+def _kv(steps: Steps, hits: float | None) -> KvFigures:
     return KvFigures(
-        peak_share=max((share for step in steps if (share := _used_share(step)) is not None), default=None),
-        mean_share=_over_time(steps, _used_share),
-        cached_share=_over_time(steps, _cached_share),
-        tail_waste_share=_over_time(steps, lambda step: _tail_waste(step, block_tokens)),
-        preemptions=sum(step.n_preempted for step in steps),
-        recomputed_tokens=sum(step.recomputed_tokens for step in steps),
-        swapped_blocks=sum(step.swapped_out_blocks for step in steps),
+        peak_share=fullest(steps),
+        mean_share=mean_share(steps, "used_blocks"),
+        cached_share=mean_share(steps, "cached_blocks"),
+        tail_waste_share=empty_share(steps),
+        preemptions=_total(steps, "n_preempted"),
+        recomputed_tokens=_total(steps, "recomputed_tokens"),
+        swapped_blocks=_total(steps, "swapped_out_blocks"),
         prefix_hit_share=hits,
     )
 
 
-def _used_share(step: EngineStep) -> float | None:
-    return _of_pool(step, step.used_blocks)
-
-
-def _cached_share(step: EngineStep) -> float | None:
-    return _of_pool(step, step.cached_blocks)
-
-
-def _of_pool(step: EngineStep, blocks: int | None) -> float | None:
-    pool = (step.used_blocks or 0) + (step.cached_blocks or 0) + (step.free_blocks or 0)
-    return None if blocks is None or step.free_blocks is None or not pool else blocks / pool
-
-
-def _tail_waste(step: EngineStep, block_tokens: int | None) -> float | None:
-    if not block_tokens or not step.used_blocks or step.used_tokens is None:
-        return None
-    return 1 - step.used_tokens / (step.used_blocks * block_tokens)
-
-
-def _over_time(steps: Sequence[EngineStep], of: Callable[[EngineStep], float | None]) -> float | None:
-    """The mean, where a value holds from the end of its step to the end of the next."""
-    ends_ns = [step.end_ns for step in steps] + [steps[-1].end_ns + steps[-1].duration_ns]
-    weighed = [
-        (value, max(later - end, 1))
-        for step, (end, later) in zip(steps, pairwise(ends_ns), strict=True)
-        if (value := of(step)) is not None
-    ]
-    whole = sum(weight for _, weight in weighed)
-    return sum(value * weight for value, weight in weighed) / whole if whole else None
-
-
-def _steps(steps: Sequence[EngineStep]) -> StepFigures:
-    between_ns = sum(gap_ns(a, b) for a, b in pairwise(steps) if has_work_left(a))
-    durations_ns = sorted(step.duration_ns for step in steps)
-    busy_ns = sum(durations_ns) + between_ns
+def _steps(steps: Steps) -> StepFigures:
+    between_ns = int(steps.between_ns.sum())
+    busy_ns = int(steps.duration_ns.sum()) + between_ns
     parts = {part: _part(steps, part, busy_ns) for part in PARTS}
-    padded = [step for step in steps if step.padded_rows]
-    rows = _sum(step.padded_rows for step in padded)
-    drafted = sum(step.drafted_tokens for step in steps)
-    middle = len(durations_ns) // 2
+    drafted = _total(steps, "drafted_tokens")
     return StepFigures(
         count=len(steps),
-        mean_sequences=sum(step.n_prefills + step.n_decodes for step in steps) / len(steps),
-        mean_tokens=sum(step.prefill_tokens + step.decode_tokens for step in steps) / len(steps),
+        mean_sequences=(_total(steps, "n_prefills") + _total(steps, "n_decodes")) / len(steps),
+        mean_tokens=(_total(steps, "prefill_tokens") + _total(steps, "decode_tokens")) / len(steps),
         busy_ns=busy_ns,
-        median_ns=(durations_ns[middle] + durations_ns[~middle]) / 2,
+        median_ns=float(np.median(steps.duration_ns)),
         schedule_share=parts["schedule"],
         model_share=parts["model"],
         sample_share=parts["sample"],
         output_share=parts["output"],
-        between_share=between_ns / busy_ns if busy_ns else 0.0,
-        padding_share=1 - sum(step.n_decodes for step in padded) / rows if rows else None,
-        accepted_share=sum(step.accepted_tokens for step in steps) / drafted if drafted else None,
+        between_share=between_ns / busy_ns,
+        padding_share=padded_steps(steps).empty_share,
+        accepted_share=_total(steps, "accepted_tokens") / drafted if drafted else None,
     )
 
 
-def gap_ns(step: EngineStep, later: EngineStep) -> int:
-    """Between the end of a step and the start of the next; 0 where these overlap."""
-    return max(later.start_ns - step.end_ns, 0)
+def _part(steps: Steps, part: str, busy_ns: int) -> float | None:
+    name = f"{part}_ns"
+    return _total(steps, name) / busy_ns if steps.has(name).any() else None
 
 
-def has_work_left(step: EngineStep) -> bool:
-    return step.n_running + step.n_waiting + step.n_swapped > 0
-
-
-def _part(steps: Sequence[EngineStep], part: str, busy_ns: int) -> float | None:
-    times = [getattr(step, f"{part}_ns") for step in steps]
-    return None if not busy_ns or all(time is None for time in times) else _sum(times) / busy_ns
-
-
-def _sum(values: Iterable[int | None]) -> int:
-    return sum(value or 0 for value in values)
+def _total(steps: Steps, name: str) -> int:
+    return int(steps[name].sum())

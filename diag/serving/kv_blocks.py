@@ -7,6 +7,8 @@ from statistics import median
 
 import numpy as np
 
+from diag.model.kv_cache import blocks_for
+from diag.model.serving_metrics import Nanoseconds
 from diag.serving.steps import Chosen, Steps
 
 BLOCKS = ("used_blocks", "cached_blocks", "free_blocks")
@@ -31,7 +33,7 @@ class Room:
         ]
         if not block or not needs:
             return cls(1, 1)
-        return cls(-(-round(median(needs)) // block), -(-max(needs) // block))
+        return cls(blocks_for(round(median(needs)), block), blocks_for(max(needs), block))
 
 
 def waits_without(steps: Steps, n_blocks: int) -> Chosen:
@@ -76,8 +78,18 @@ def mean_sequence(steps: Steps) -> tuple[float, float, float]:
     return tokens / running if running else tokens, blocks, running
 
 
-def fullest(steps: Steps) -> float | None:
+def mean_share(steps: Steps, name: str) -> float | None:
+    """Of all blocks, those of one of BLOCKS, weighted by time; None where they are not known."""
     if not steps.tells(*BLOCKS):
         return None
-    total = steps["used_blocks"] + steps["cached_blocks"] + steps["free_blocks"]
-    return float((steps["used_blocks"] / np.maximum(total, 1)).max())
+    return float(np.average(steps[name] / _pool(steps), weights=steps.lasting_ns))
+
+
+def fullest(steps: Steps) -> float | None:
+    """The largest share of all blocks that was in use after a step; None where they are not known."""
+    return float((steps["used_blocks"] / _pool(steps)).max()) if steps.tells(*BLOCKS) else None
+
+
+def _pool(steps: Steps) -> Nanoseconds:
+    """(steps,): all blocks."""
+    return np.maximum(sum(steps[name] for name in BLOCKS), 1)

@@ -10,7 +10,7 @@ from diag.model.deployment import operating
 from diag.model.plan_against import Line
 from diag.model.plan_serving import Layout
 from diag.model.plan_speculative import Speculation
-from diag.model.serving_metrics import Latency, completed, latency, rates
+from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency, rates
 from diag.model.speculative_gain import acceptance_of, tokens_per_verification
 from diag.model.training_memory import Peaks
 from diag.serving.run import ServingRun, serving_runs
@@ -92,7 +92,6 @@ def _block_lines(case: Case, n_blocks: int) -> list[Line]:
 _PLANNED_LATENCIES: tuple[Latency, ...] = ("ttft", "tpot", "itl", "e2e")
 Statistic = Literal["mean", "p50", "p99"]
 _STATISTICS: Mapping[Statistic, str] = {"mean": "mean", "p50": "P50", "p99": "P99"}
-_LABELS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 
 
 def run_lines(run: ServingRun, layout: Layout) -> list[Line]:
@@ -106,7 +105,11 @@ def run_lines(run: ServingRun, layout: Layout) -> list[Line]:
         value = times.get(which, "cannot keep up" if per_s else "-")
         lines += [
             Line(
-                f"{_LABELS[which]}, {_STATISTICS[statistic]}", "ns", value if statistic == "mean" else "-", ns, NOT_SAID
+                f"{LATENCY_NAMES[which]}, {_STATISTICS[statistic]}",
+                "ns",
+                value if statistic == "mean" else "-",
+                ns,
+                NOT_SAID,
             )
             for statistic, ns in measured.items()
         ]
@@ -142,7 +145,7 @@ def _engine_lines(run: ServingRun, layout: Layout, decoding: float | str) -> lis
         Line("decoding at once, mean", "sequences", decoding, mean, NO_STEPS),
         Line("blocks used at most", "count", pool, max(used, default=None), NO_BLOCKS if run.steps else NO_STEPS),
         Line("preemptions", "count", 0, preempted, NO_STEPS),
-        Line("requests completed", "count", "-", len(completed(run.requests)) or run.n_completed, NOT_SAID),
+        Line("requests completed", "count", "-", len(run.completed) or run.n_completed, NOT_SAID),
     ]
 
 

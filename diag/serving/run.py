@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -91,10 +92,15 @@ class ServingRun:
     n_completed: int | None
     load: LoadConditions
     engine: EngineConditions | None
+    nth: int = 1  # of the runs of its source that go by the same name
 
     @property
     def name(self) -> str:
         """For people, unique only within one source."""
+        return self._said if self.nth == 1 else f"{self._said} ({self.nth})"
+
+    @property
+    def _said(self) -> str:
         rate = f"{self.load.rate_per_s:g} requests/s" if self.load.rate_per_s is not None else None
         flight = f"{self.load.concurrency:,} in flight" if self.load.concurrency is not None else None
         return self.label or rate or flight or self.backend or f"run {self.id}"
@@ -144,7 +150,13 @@ class ServingRun:
 
 def serving_runs(case: Case) -> Sequence[ServingRun]:
     """In the order of the sources, and of the runs in each. Raises InputError for conditions that no reader writes."""
-    return [_run(case, dict(row)) for row in case.rows(_RUNS)]
+    runs = [_run(case, dict(row)) for row in case.rows(_RUNS)]
+    seen: Counter[tuple[int, str]] = Counter()
+    for at, run in enumerate(runs):
+        key = (run.source_id, run.name)
+        seen[key] += 1
+        runs[at] = replace(run, nth=seen[key])
+    return runs
 
 
 def _run(case: Case, row: Mapping[str, Any]) -> ServingRun:

@@ -29,7 +29,7 @@ class KernelGrowth:
 def most_grown_kernel(steps: Steps, chosen: Chosen) -> KernelGrowth | None:
     """None where no timeline, or more than one, tells of these steps: a second run would have the same numbers."""
     case, sources = steps.run.case, _sources(steps.run.case)
-    runs_with_steps = case.value("SELECT COUNT(DISTINCT run_id) FROM engine_step")
+    runs_with_steps = case.value(_RUNS_WITH_STEPS)
     if len(sources) != 1 or runs_with_steps != 1 or chosen.all() or not chosen.any():
         return None
     (source_id,) = sources
@@ -78,6 +78,8 @@ def _by_name(case: Case, source_id: int, numbers: Nanoseconds, chosen: Chosen) -
     np.add.at(sums, (is_chosen[at[inside]].astype(np.int64), column), kernels["took_ns"][inside])
     return _ByName(name_id, sums[1] / is_chosen.sum(), sums[0] / (~is_chosen).sum())
 
+
+_RUNS_WITH_STEPS = "SELECT COUNT(DISTINCT run_id) FROM engine_step"
 
 _SOURCES = """
     SELECT DISTINCT r.source_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diag.errors import DiagError, InputError, UsageError
+from diag.model.kv_cache import blocks_for
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.sequence import Request
 
@@ -60,24 +61,9 @@ def _check_blocks(request: Request, config: EngineConfig) -> None:
     """Any sequence must fit alone; in a static batch, which preempts nobody, all of the request's together."""
     n_tokens = len(request.prompt) + max_tokens(request, config) - 1  # the last token's keys and values are not needed
     rows = request.sampling.width if config.batching == "static" else 1
-    n_blocks = rows * -(-n_tokens // config.block_tokens)
+    n_blocks = rows * blocks_for(n_tokens, config.block_tokens)
     if n_blocks > config.n_blocks:
         raise InputError(
             f"Request {request.id!r} may need {n_blocks:,} blocks of {config.block_tokens} tokens, and the KV "
             f"cache has {config.n_blocks:,}. Shorten the prompt, ask for fewer tokens, or raise n_blocks."
         )
-
-
-def blocks_that_fit(memory_bytes: int, weight_bytes: int, block_bytes: int) -> int:
-    """Blocks that a device's memory holds beside the weights: ⌊(memory - weights) / block⌋.
-
-    `block_bytes`: keys and values of one block in all layers, 2 · layers · KV heads · head size · bytes per element ·
-    block_tokens. Raises InputError where not even one fits.
-    """
-    left_bytes = memory_bytes - weight_bytes
-    if left_bytes < block_bytes:
-        raise InputError(
-            f"The model's weights take {weight_bytes / 1e9:,.1f} GB of {memory_bytes / 1e9:,.1f} GB, and one block of "
-            f"its KV cache {block_bytes / 1e9:,.3f} GB: it does not fit. Take a smaller model or more memory."
-        )
-    return left_bytes // block_bytes

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from diag.model.hf_config import TransformerShape
+from diag.model.kv_cache import KvShape, elements_per_token
 from diag.probes.engine.plan import BlockCopy
 
 KEYS_AND_VALUES = 2
@@ -89,4 +90,4 @@ def block_bytes(shape: TransformerShape, block_tokens: int, element_bytes: int) 
     >>> block_bytes(llama_70b, block_tokens=1, element_bytes=2)
     327680
     """
-    return KEYS_AND_VALUES * shape.n_layers * block_tokens * shape.n_kv_heads * shape.head_dim * element_bytes
+    return elements_per_token(KvShape.of(shape)) * block_tokens * element_bytes

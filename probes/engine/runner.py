@@ -11,6 +11,7 @@ from torch import Tensor
 
 from diag.errors import InputError
 from diag.kernels.attention_definition import HEAD_DIMS
+from diag.model.kv_cache import blocks_for
 from diag.probes import machine
 from diag.probes.engine.attention import PREPARE, AttentionKind
 from diag.probes.engine.batch import Batch, batch_of
@@ -47,7 +48,7 @@ class TorchRunner:
         self.attention = attention or default_attention(model)
         self.graphs: DecodeGraphs | None = None
         if config.graph_buckets and self.attention == "triton":
-            most_blocks = min(config.n_blocks, -(-config.max_context // config.block_tokens))
+            most_blocks = min(config.n_blocks, blocks_for(config.max_context, config.block_tokens))
             self.graphs = DecodeGraphs(self.decoder, self.cache, config.graph_buckets, most_blocks)
 
     def run(self, plan: StepPlan) -> StepOutput:

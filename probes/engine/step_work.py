@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from diag.model.hf_config import TransformerShape
+from diag.model.kv_cache import KvShape, elements_per_token
 from diag.probes.engine.plan import StepPlan
 
 Span: TypeAlias = tuple[int, int]
@@ -70,7 +71,7 @@ def work(spans: Sequence[Span], n_logits: int, shape: TransformerShape, element_
     n_tokens = sum(n for _, n in spans)
     pairs = visible_pairs(spans)
     of_layer, of_head = layer_weights(shape), shape.hidden_size * shape.vocab_size
-    kv_token_bytes = 2 * shape.n_kv_heads * shape.head_dim * shape.n_layers * element_bytes
+    kv_token_bytes = elements_per_token(KvShape.of(shape)) * element_bytes
     return StepWork(
         gemm_flops=2 * n_tokens * of_layer * shape.n_layers + 2 * n_logits * of_head,
         attention_flops=4 * shape.n_heads * shape.head_dim * shape.n_layers * pairs,

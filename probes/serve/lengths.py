@@ -83,14 +83,14 @@ class Traced:
 
 _WRITTEN = re.compile(
     r"(?:constant:)?(?P<constant>\d+)"
-    r"|uniform:(?P<low>\d+)-(?P<high>\d+)"
-    r"|lognormal:(?P<median>\d+),(?P<sigma>\d+(?:\.\d+)?)(?:,(?P<longest>\d+))?",
+    r"|(?:uniform:)?(?P<low>\d+)-(?P<high>\d+)"
+    r"|lognormal:(?P<median>\d+)[,:](?P<sigma>\d+(?:\.\d+)?)(?:[,:](?P<longest>\d+))?",
     re.ASCII,
 )
 
 
 def parse(text: str) -> Lengths:
-    """Raises UsageError.
+    """Raises UsageError. `diag plan serving` reads the same words.
 
     >>> print(parse("128"), parse("uniform:100-200"), parse("lognormal:200,0.8,4000"), sep="; ")
     constant 128; uniform 100-200; lognormal, median 200, sigma 0.8, at most 4000

@@ -52,7 +52,7 @@ def _is_log(file: Path) -> bool:
     try:
         with file.open("rb") as opened:
             msgspec.json.decode(opened.readline(LONGEST_HEADER), type=Header)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True
 

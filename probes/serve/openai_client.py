@@ -192,7 +192,7 @@ def parsed_body(text: str | None) -> Mapping[str, Any]:
         return {}
     try:
         fields = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"--body is not JSON: {error}. Write for example --body '{{\"ignore_eos\": true}}'") from error
     if not isinstance(fields, dict):
         raise UsageError("--body is no JSON object. Write for example --body '{\"ignore_eos\": true}'")
@@ -246,7 +246,7 @@ async def first_model(endpoint: Endpoint, api_key: str | None) -> tuple[str, str
         raise InputError(
             f"{endpoint.models_url} does not answer ({str(error) or type(error).__name__}). {hint}"
         ) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{endpoint.models_url} lists no models in OpenAI's form. {hint}") from error
     if not models:
         raise InputError(f"{endpoint.models_url} lists no model. {hint}")

@@ -76,7 +76,7 @@ class StreamReader:
             return
         try:
             event = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedStream(f"the stream holds what is no event: {shown(data)}") from error
         if event.error is not None or event.object == "error":
             raise MalformedStream(f"the server broke off: {shown(data)}")

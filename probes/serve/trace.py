@@ -130,18 +130,25 @@ def _values(path: Path, readline: Callable[[int], str]) -> Iterator[tuple[int, M
     if first is None:
         return
     if not first[1].lstrip().startswith("{"):
-        header = next(csv.reader([first[1]]))
+        header = _cells(path, *first)
         for number, line in lines:
-            yield number, dict(zip(header, next(csv.reader([line])), strict=False))
+            yield number, dict(zip(header, _cells(path, number, line), strict=False))
         return
     for number, line in chain([first], lines):
         try:
             values = msgspec.json.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(f"Line {number} of the trace {path} is not JSON ({error}).") from error
         if not isinstance(values, dict):
             raise InputError(f"Line {number} of the trace {path} is no JSON object.")
         yield number, values
+
+
+def _cells(path: Path, number: int, line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        raise InputError(f"Line {number} of the trace {path} is not CSV ({error}).") from error
 
 
 def _lines(path: Path, readline: Callable[[int], str]) -> Iterator[tuple[int, str]]:

@@ -164,6 +164,8 @@ def test_a_number_changes_a_known_model_and_says_so(diag: Command) -> None:
         (("--model", "llama-3-8b", "--training", "--recompute", "some"), "is none of none, selective, full"),
         (("--model", "llama-3-8b", "--zero", 3), "--zero: of a training step. Name --training, too."),
         (("--model", "llama-3-8b", "--training", "--context", 5), "--context: of an engine"),
+        (("--model", "llama-3-8b", "--training", "--dtype", "fp8", "--graphs", "0"), "--dtype, --graphs: of an engine"),
+        (("--model", "llama-3-8b", "--prefetch", 2), "--prefetch: of a training step. Name --training, too."),
         (("--model", "llama-3-8b", "--sequences", 5), "also needs --context"),
         (("--params", "7B", "--context", 5), "--layers, --kv-heads and --head-dim"),
         (("--model", "llama-3-8b", "--training", "--pp", 100), "32 layers do not fill so many stages"),

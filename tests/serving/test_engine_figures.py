@@ -43,8 +43,8 @@ def test_of_the_kv_cache(tmp_path: Path) -> None:
     whole = 12.5 + 50 + 10
     assert kv.mean_share == pytest.approx((0.4 * 12.5 + 0.8 * 50 + 0.2 * 10) / whole)
     assert kv.cached_share == pytest.approx(0.2 * 12.5 / whole)
-    # 40 of 64, 96 of 128 and 32 of 32 tokens.
-    assert kv.tail_waste_share == pytest.approx((0.375 * 12.5 + 0.25 * 50) / whole)
+    # 40 of 64, 96 of 128 and 32 of 32 tokens, as `serving.kv_waste` counts them.
+    assert kv.tail_waste_share == pytest.approx(1 - (40 * 12.5 + 96 * 50 + 32 * 10) / (64 * 12.5 + 128 * 50 + 32 * 10))
     assert (kv.preemptions, kv.recomputed_tokens, kv.swapped_blocks, kv.prefix_hit_share) == (1, 7, 3, None)
     assert found.most_waiting == 5
 
@@ -63,6 +63,14 @@ def test_shares_of_a_step_and_what_lies_between_add_up(tmp_path: Path) -> None:
     assert steps.schedule_share == steps.sample_share == steps.output_share == pytest.approx(3 / 32.5)
     assert steps.padding_share == pytest.approx(1 - 4 / 10)
     assert steps.accepted_share == 0.75
+
+
+def test_a_row_that_checks_a_draft_is_no_padding(tmp_path: Path) -> None:
+    drafting = step(0, 0, 10 * MS, decode_tokens=2, n_decodes=2, drafted_tokens=4, accepted_tokens=3, padded_rows=8)
+    found = figures_of(tmp_path, [drafting], [])
+    assert found is not None
+    assert found.steps is not None
+    assert found.steps.padding_share == 0.25
 
 
 def test_steps_of_the_warm_up_are_left_out(tmp_path: Path) -> None:

@@ -202,7 +202,9 @@ def _records(file: InputFile, left: Left) -> Iterator[_Record]:
     decoder = msgspec.json.Decoder(_Record)
     data = doc.read_bytes(file.data, "records of AIPerf")
     lines = data.split(b"\n")
-    for number, line in enumerate(lines[:MOST_RECORDS]):
+    if len(lines) > MOST_RECORDS:
+        raise InputError(f"{file.path} has more than {MOST_RECORDS:,} records. Split it.")
+    for number, line in enumerate(lines):
         if not line.strip():
             continue
         try:

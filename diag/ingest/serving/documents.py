@@ -82,11 +82,16 @@ def objects(path: Path, what: str, left: Left) -> list[Object]:
             left.is_cut = True
         else:
             left.add("Lines that hold no whole object, left out")
-        if len(found) > MOST_RUNS:
-            raise InputError(f"{path} has more than {count(MOST_RUNS, 'run')}: that is no {what}.")
+        check_runs(len(found), path)
     if not found:
         raise InputError(f"{path} is no whole {what}. Was the run interrupted, or the copy cut short?")
     return found
+
+
+def check_runs(n: int, path: Path) -> None:
+    """Raises InputError for more than any sweep has."""
+    if n > MOST_RUNS:
+        raise InputError(f"{path} has more than {count(MOST_RUNS, 'run')}. Split it by runs.")
 
 
 def one_object(path: Path, what: str) -> Object:
@@ -202,12 +207,14 @@ def gaps_ns(values: Sequence[float], ns: float = 1e9) -> Nanoseconds | None:
 
 
 def figure(name: str, statistic: str, value: object, stated_as: str, factor: float = 1.0) -> Iterator[StatedFigure]:
-    """One, or none where the value is no number. `factor` brings it to the unit of that name."""
+    """One, or none where the value is no number that can be. `factor` brings it to the unit of that name."""
     found = number(value)
-    if found is not None and math.isfinite(found * factor):
+    if found is not None and 0 <= found * factor <= MOST_STATED:
         yield StatedFigure(name, statistic, found * factor, UNITS[name], stated_as[:LONGEST_NAME])
 
 
+MOST_STATED = 1e100
+"""Of any figure: products of two, as checks make them, are numbers still."""
 LONGEST_NAME = 120
 MOST_FIGURES = 2_000
 """Of one run."""

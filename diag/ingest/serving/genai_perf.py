@@ -60,8 +60,9 @@ def read(file: InputFile, case: Case) -> int:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error).rstrip(".")
         raise InputError(f"{file.path} is no whole profile of GenAI-Perf ({said}). Was the run interrupted?") from error
+    doc.check_runs(len(found.experiments), file.path)
     left = Left()
-    runs = [_run(found, experiment, left) for experiment in found.experiments[: doc.MOST_RUNS]]
+    runs = [_run(found, experiment, left) for experiment in found.experiments]
     source_id = case.add_source(
         kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="perf_analyzer",
         tool_version=found.version and found.version[:40], time_resolution_ns=1,

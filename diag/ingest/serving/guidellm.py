@@ -39,8 +39,9 @@ def read(file: InputFile, case: Case) -> int:
     benchmarks = doc.decoded(report.get("benchmarks"), list[dict[str, msgspec.Raw]])
     if not benchmarks:
         raise InputError(f"{file.path} holds no benchmark of guidellm. Was the run interrupted at once?")
+    doc.check_runs(len(benchmarks), file.path)
     left = Left()
-    runs = [_run(benchmark, report, left) for benchmark in benchmarks[: doc.MOST_RUNS]]
+    runs = [_run(benchmark, report, left) for benchmark in benchmarks]
     version = doc.text(scalar(at(report, "metadata", "guidellm_version")))
     source_id = case.add_source(
         kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="guidellm",

@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
+from diag.ingest.serving.documents import check_runs
 from diag.ingest.serving.store import FoundRun, add_run, captured
 from diag.model.served import served
 from diag.model.serving_log import SCHEMA, Header, Record, RequestRecord, StepRecord
@@ -24,6 +25,9 @@ LONGEST_LINE = 16 << 20
 
 MOST_COUNTED = 1 << 40
 """Of tokens, blocks and sequences."""
+
+MOST_BYTES = 1 << 30
+"""Seven hours of an engine with 100 steps a second."""
 
 _MARK = b'"diag.serving-log/'
 
@@ -70,11 +74,9 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
     runs: list[_Run] = []
     for record in _records(path, left):
         if isinstance(record, Header):
-            if record.schema != SCHEMA:
-                raise InputError(f"{path} has schema {record.schema}, this diag reads {SCHEMA}. Update diag.")
-            if not _can_be_stored(record):
-                raise InputError(f"{path} has a header with numbers beyond 64 bits: no run has such. Copy it again.")
+            _check(record, path)
             runs.append(_Run(record))
+            check_runs(len(runs), path)
         elif not runs:
             raise InputError(f"{path} does not begin with the header of a serving log. Copy it again, whole.")
         elif not is_possible(record):
@@ -88,8 +90,26 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
     return runs
 
 
+def _check(header: Header, path: Path) -> None:
+    """Raises InputError for one that is not read, or states what cannot be."""
+    if header.schema != SCHEMA:
+        raise InputError(f"{path} has schema {header.schema}, this diag reads {SCHEMA}. Update diag.")
+    started_ns, counts = header.started_unix_ns or 0, (header.load.n_requests or 0, header.load.concurrency or 0)
+    is_possible_load = abs(started_ns) <= LATEST_NS and all(0 <= each <= MOST_COUNTED for each in counts)
+    if not (is_possible_load and _can_be_stored(header)):
+        raise InputError(f"A header in {path} states a time or a number that cannot be. Copy it again.")
+
+
+def _can_be_stored(header: Header) -> bool:
+    """In 64 bits, as SQLite keeps integers."""
+    parts = [part for part in (header, header.load, header.engine) if part is not None]
+    return all(abs(value) < 1 << 63 for part in parts for value in astuple(part) if isinstance(value, int))
+
+
 def _records(path: Path, left: _Left) -> Iterator[Record]:
     """A line that is no record is counted; the last one may be cut, as the writer was killed."""
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path} is larger than a serving log can be ({MOST_BYTES >> 20:,} MiB). Split it by runs.")
     decoder = msgspec.json.Decoder(Record)
     with path.open("rb") as file:
         while line := file.readline(LONGEST_LINE + 1):
@@ -104,11 +124,6 @@ def _records(path: Path, left: _Left) -> Iterator[Record]:
                     left.damaged += 1
                 else:
                     left.is_cut = True
-
-
-def _can_be_stored(header: Header) -> bool:
-    parts = [part for part in (header, header.load, header.engine) if part is not None]
-    return all(abs(value) < 1 << 63 for part in parts for value in astuple(part) if isinstance(value, int))
 
 
 def is_possible(record: RequestRecord | StepRecord) -> bool:

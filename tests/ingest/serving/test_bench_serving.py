@@ -183,3 +183,8 @@ def test_a_report_of_diag_is_no_result(tmp_path: Path) -> None:
     path = one({"schema": "diag.report/1"} | vllm_result()).write(tmp_path / "report.json")
     with pytest.raises(InputError):
         detect(path)
+
+
+@pytest.mark.parametrize("value", [-1, -1e-9, 1e300, "nan", "1e400", True, None])
+def test_a_figure_that_cannot_be_is_not_stated(value: object) -> None:
+    assert list(documents.figure("ttft", "mean", value, "mean_ttft_ms", 1e6)) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from diag.doctor.file import KINDS, about
 from diag.errors import InputError
 from diag.ingest.detect import detect, is_other_json
+from diag.ingest.importer import ImportOptions, open_inputs
 from tests.builders.serving_results import SAMPLES, Written
 
 EXPECTED = {
@@ -49,3 +52,35 @@ def test_the_kind_has_a_name(name: str, tmp_path: Path) -> None:
 def test_what_only_resembles_one_is_none(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         detect(Written(text).write(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "name", "written"),
+    [
+        ("documents.MOST_RUNS", "guidellm.json", '{"guidellm_version": "0.3", "benchmarks": [{}, {}]}'),
+        (
+            "documents.MOST_RUNS",
+            "profile.json",
+            '{"experiments": [%s, %s]}'
+            % (('{"experiment": {"mode": "concurrency"}, "requests": [{"timestamp": 1}]}',) * 2),
+        ),
+        ("aiperf.MOST_RECORDS", "records.jsonl", '{"metadata": {"request_start_ns": 1}, "metrics": {}}\n' * 2),
+        ("metrics_page.MOST_LINES", "page.txt", 'vllm:num_requests_running{engine="0"} 1\n' * 2),
+    ],
+)
+def test_of_too_much_nothing_is_left_away_in_silence(
+    bound: str, name: str, written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"diag.ingest.serving.{bound}", 1)
+    (tmp_path / name).write_text(written)
+    with (
+        pytest.raises(InputError, match="more than 1 "),
+        open_inputs([tmp_path / name], ImportOptions(use_cache=False)),
+    ):
+        pass
+
+
+def test_what_reads_pages_of_metrics_is_loaded_for_them_alone() -> None:
+    code = "import sys, diag.ingest.importer; print('prometheus_client' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"

@@ -111,13 +111,41 @@ def test_the_log_stays_as_it_was(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_no_integer_of_a_run_can_be(tmp_path: Path, header: LoggedRun) -> None:
-    with pytest.raises(InputError, match="beyond 64 bits"), imported(ServingLog([header]), tmp_path):
+    with pytest.raises(InputError, match="cannot be"), imported(ServingLog([header]), tmp_path):
         pass
 
 
-def test_a_priority_that_no_request_has_is_left_out(tmp_path: Path) -> None:
-    run = LoggedRun([request(0, 0, priority=-1), request(1, 0, priority=10**40)])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"started_unix_ns": 10**30}, {"load": {"n_requests": 10**30}}, {"load": {"concurrency": 10**19}},
+     {"load": {"concurrency": -1}}],
+)  # fmt: skip
+def test_a_header_that_states_what_cannot_be_is_refused(wrong: dict[str, object], tmp_path: Path) -> None:
+    header = {"record": "run", "schema": "diag.serving-log/1", "diag_version": "0", **wrong}
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(msgspec.json.encode(header) + b"\n")
+    with pytest.raises(InputError, match="cannot be"), open_inputs([log], ImportOptions(use_cache=False)):
+        pass
+
+
+def test_a_priority_that_cannot_be_is_left_out(tmp_path: Path) -> None:
+    run = LoggedRun([request(0, 0, priority=10**30), request(1, SECOND, priority=-3)])
     with imported(ServingLog([run]), tmp_path) as case:
-        (read,) = serving_runs(case)
-        assert [each.priority for each in read.requests] == [-1]
-        assert "cannot be, left out: 1." in case.notes(case.sources[0].id)[0]
+        (kept,) = serving_runs(case)[0].requests
+        assert kept.priority == -3
+        assert "1" in case.notes(case.sources[0].id)[0]
+
+
+def test_a_log_is_not_read_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ServingLog([RUN, RUN]).write(tmp_path / "log.jsonl")
+    monkeypatch.setattr("diag.ingest.serving.documents.MOST_RUNS", 1)
+    with pytest.raises(InputError, match="more than 1 run"), open_inputs([log], ImportOptions(use_cache=False)):
+        pass
+    monkeypatch.setattr("diag.ingest.serving.log.MOST_BYTES", 100)
+    with pytest.raises(InputError, match="Split it by runs"), open_inputs([log], ImportOptions(use_cache=False)):
+        pass
+
+
+def test_runs_of_a_file_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    with imported(ServingLog([RUN, LoggedRun(label="second"), RUN]), tmp_path) as case:
+        assert [run.name for run in serving_runs(case)] == ["2.5 requests/s", "second", "2.5 requests/s (2)"]

@@ -11,7 +11,7 @@ import pytest
 
 from diag.errors import InputError, UsageError
 from diag.model.serving_log import Outcome, RequestRecord, StepRecord
-from diag.probes.engine.admission import Overloaded, blocks_that_fit
+from diag.probes.engine.admission import Overloaded
 from diag.probes.engine.answers import AnswerRunner, expected
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.engine import Engine
@@ -106,13 +106,6 @@ def test_settings_with_which_nothing_runs(bad: dict[str, int], says: str) -> Non
     config = replace(CONFIG, **bad)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=says):
         Engine(config, AnswerRunner(CONFIG))
-
-
-def test_blocks_beside_the_weights() -> None:
-    block_bytes = 2 * 80 * 8 * 128 * 2 * 16  # of a 70 B model
-    assert blocks_that_fit(160 * 10**9, 140 * 10**9, block_bytes) == 20 * 10**9 // block_bytes
-    with pytest.raises(InputError, match=r"140\.0 GB of 80\.0 GB.*does not fit"):
-        blocks_that_fit(80 * 10**9, 140 * 10**9, block_bytes)
 
 
 # ---- ends ----------------------------------------------------------------------------------------------------------

@@ -112,7 +112,13 @@ def test_only_another_log_is_replaced(tmp_path: Path) -> None:
         log.begin(HEADER)
         log.add(REQUEST)
     check_target(target)
-    for other in (b"", b"{}", b'{"record":"request","id":"1","outcome":"failed"}', b"\xff\n"):
+    for other in (
+        b"",
+        b"{}",
+        b'{"record":"request","id":"1","outcome":"failed"}',
+        b"\xff\n",
+        b'{"record":"run","x":' + b"[" * 9999,
+    ):
         target.write_bytes(other)
         with pytest.raises(UsageError, match="is no serving log"):
             check_target(target)

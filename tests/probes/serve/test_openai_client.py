@@ -358,7 +358,7 @@ def test_prompts_can_be_sent_as_tokens_and_fields_be_added_and_taken_away() -> N
     assert record.outcome == "completed"
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"stream": false}'])
+@pytest.mark.parametrize("text", ["{", "[1]", '{"stream": false}', "[" * 99_999])
 def test_a_body_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--body"):
         parsed_body(text)
@@ -370,8 +370,10 @@ def test_the_first_model_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "why"), [("{", "in OpenAI's form"), ('{"data": []}', "lists no model"), ("[" * 9999, "in OpenAI's form")]
-)
+    ("models", "why"),
+    [("{", "in OpenAI's form"), ('{"data": []}', "lists no model"), ("[" * 9999, "in OpenAI's form"),
+     ('{"data": [], "more": ' + "[" * 99_999, "in OpenAI's form")],
+)  # fmt: skip
 def test_a_server_without_models_is_an_error(models: str, why: str) -> None:
     with Server(models=models) as server, pytest.raises(InputError, match=f"{why}.*--model"):
         asyncio.run(first_model(endpoint(server.url, None), None))

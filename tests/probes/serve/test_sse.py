@@ -104,6 +104,12 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("name", ["error", "choices", "unknown"])
+def test_an_event_that_is_nested_without_end_is_malformed(name: str) -> None:
+    with pytest.raises(MalformedStream, match="what is no event"):
+        StreamReader(Answer()).event(f'{{"{name}": '.encode() + b"[" * 99_999, 0)
+
+
 @given(st.dictionaries(st.sampled_from(NAMES), JSON, max_size=5), st.integers(0, 99))
 def test_any_event_is_understood_or_malformed(event: dict[str, object], time_ns: int) -> None:
     answer, said = Answer(), ""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from diag.errors import InputError, UsageError
+from diag.model.lengths import lengths as plan_lengths
 from diag.probes.serve import lengths
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
 from diag.probes.serve.asked import Asked, planned
@@ -97,6 +98,13 @@ def test_lengths_are_spread_as_they_say() -> None:
     assert np.median(drawn) == pytest.approx(200, rel=0.02)
     assert np.log(drawn).std() == pytest.approx(0.8, rel=0.03)
     assert (drawn.min() >= 1, drawn.max()) == (True, 4000)
+
+
+@pytest.mark.parametrize("written", ["100-200", "uniform:100-200", "lognormal:200,0.8", "lognormal:200:0.8", "128"])
+def test_a_load_and_its_plan_read_the_same_words(written: str) -> None:
+    drawn = lengths.parse(written).draw(N, np.random.default_rng(3))
+    planned_for = plan_lengths("--prompt", written).sample(N, np.random.default_rng(4))
+    assert np.median(drawn) == pytest.approx(np.median(planned_for), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +231,8 @@ def test_a_trace_may_have_times_alone(tmp_path: Path) -> None:
         (b"arrival_s\n0\n1e12\n", "longer than a year"),
         (b"arrival_s\n" + b"1" * 2_000_000, "longer than 1,048,576"),
         (b"\xff\xfe\x00", "it is no text"),
+        (b'{"arrival_s": ' + b"[" * 99_999, "Line 1 .* is not JSON"),
+        (b"arrival_s,prompt_tokens\n1," + b"9" * 200_000, "Line 2 .* is not CSV"),
     ],
 )
 def test_a_damaged_trace_is_an_error_that_says_where(written: bytes, why: str, tmp_path: Path) -> None:
