@@ -9,7 +9,7 @@ import numpy as np
 
 from diag.model import units
 from diag.rules.engine import run_subject, serving_rule
-from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Subject
+from diag.rules.finding import SEVERITIES, Answer, CannotTell, Clear, Evidence, Finding, Subject, severity_of
 from diag.rules.serving_steps import step_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -19,6 +19,9 @@ from diag.serving.steps import Steps
 
 FEWEST_TIMES = 100
 """Between outputs: P99 of fewer is their largest."""
+
+NO_TIMES = "nothing says when single tokens came (streams, recorded in detail, do)"
+NOT_SENT = "times between outputs are known, and not when their requests were sent: they have no place among others"
 
 WORDS: Mapping[Cause, str] = {
     "prefill": "prompts computed in between",
@@ -49,7 +52,8 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
               host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
               what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
-              that grows most. Share is the time in which at least one stream was waited for longer than the median.
+              that grows most. Share is the time in which at least one stream was waited for longer than the median; it
+              makes a warning at most, for how long a reader may wait is for the objective to say (serving.goodput).
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.
@@ -59,7 +63,7 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
         stalls, steps = stalls_of(run, limits["factor"]), Steps.of(run)
         subject = replace(run_subject(run), window=steps.window) if len(steps) else run_subject(run)
         if not stalls.n_times:
-            yield CannotTell(subject, "nothing says when single tokens came (streams, recorded in detail, do)")
+            yield CannotTell(subject, NOT_SENT if any(len(each.itl_ns) for each in run.completed) else NO_TIMES)
         elif stalls.n_times < FEWEST_TIMES:
             yield CannotTell(subject, f"too few times between outputs ({stalls.n_times}; {FEWEST_TIMES} are needed)")
         elif not stalls.median_ns:
@@ -87,6 +91,8 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     part = totals[most] / max(sum(totals.values()), 1.0)
     extent = stalls.extent.clip(*steps.window)
     took_ns = stalls.end_ns - stalls.start_ns
+    share = extent.measure_ns / steps.window_ns
+    is_named = most != "decode" or grown is not None
     rows = _rows(steps)
     return Finding(
         title=f"{units.share(len(stalls) / stalls.n_times)} of inter-token times are spikes, mostly for {WORDS[most]}",
@@ -96,8 +102,9 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         + (_longest_prompt(laid, steps) if most == "prefill" else "")
         + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
-        share=extent.measure_ns / steps.window_ns,
-        confidence="high" if part >= limits["clearly"] else "medium",
+        share=share,
+        level=min("warning", severity_of(share), key=SEVERITIES.index),
+        confidence="high" if is_named and part >= limits["clearly"] else "medium",
         counterfactual="The run would not be shorter: the same work would be spread, and no stream wait for all of it.",
         evidence=[
             Evidence("spikes", len(stalls), "count", "ITL > factor x median", _requests(steps)),

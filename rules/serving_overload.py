@@ -150,6 +150,7 @@ def _finding(it: _Judged) -> Finding:
         subject=run_subject(run),
         level="critical",
         confidence="high" if it.is_growing else "medium",
+        held_up=round(load.n * load.shortfall),
         counterfactual=f"Below {per_s(load.served_per_s)}, which were served, latencies would not grow with the test.",
         evidence=list(_evidence(it)),
         refute="The same rate for twice as long has the same latencies.",
@@ -163,8 +164,8 @@ def _finding(it: _Judged) -> Finding:
 def _growth(it: _Judged) -> str:
     if it.waits is None or not it.is_growing:
         e2e = mean_e2e(it.run)
-        one = f" A typical one takes {units.time(float(e2e.value))}" if e2e is not None else " A typical one takes less"
-        return f"{one}, so that more were left than come and go in health."
+        one = f"One takes {units.time(float(e2e.value))} on average" if e2e is not None else "One takes less"
+        return f" {one}: more were left by then than would be in health."
     name, grown = it.waits
     return (
         f" The mean {LATENCY_NAMES[name]} climbs from {units.time(grown.first)} (first {grown.n_each:,} requests) to "

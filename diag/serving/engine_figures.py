@@ -80,7 +80,8 @@ def measured_steps(run: ServingRun) -> Sequence[EngineStep]:
     ends = [end for each in run.measured if (end := end_ns(each)) is not None]
     if not starts or not ends:
         return run.steps
-    return [step for step in run.steps if step.end_ns > min(starts) and step.start_ns < max(ends)]
+    first_ns, last_ns = min(starts), max(ends)
+    return [step for step in run.steps if step.end_ns > first_ns and step.start_ns < last_ns]
 
 
 def _kv(run: ServingRun, steps: Sequence[EngineStep], hits: float | None) -> KvFigures:
