@@ -36,6 +36,8 @@ def late_sends(run: ServingRun, limits: Limits) -> Answer:
     """
     subject = run_subject(run)
     of = [each for each in run.completed if each.send_delay_ns is not None and _latency_ns(each) is not None]
+    if not run.completed:
+        return CannotTell(subject, "no request completed")
     if not of:
         return CannotTell(subject, "when requests should have been sent, and when they were, is not in its file")
     delays = np.array([each.send_delay_ns for each in of], np.float64)

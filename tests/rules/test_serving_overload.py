@@ -9,7 +9,7 @@ import pytest
 
 from diag.model.serving_log import LoadConditions
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from tests.builders.serving_log import LoggedRun, ServingLog
+from tests.builders.serving_log import MS, LoggedRun, ServingLog, request
 from tests.builders.simulated_serving import Server, jobs, logged, serve
 from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
 
@@ -121,3 +121,23 @@ def test_it_shows_the_requests(ask: Ask, query: Query) -> None:
 
 def test_without_times_of_sending_a_short_log_is_not_judged(ask: Ask) -> None:
     assert isinstance(answer_for(ask, without_times(loaded(2.0))), CannotTell)
+
+
+def drifting(n: int, gap_ns: int) -> LoggedRun:
+    """Requests of 300 ms, of which the last take 900 ms; nobody waits."""
+    of = [request(k, k * gap_ns, ttft_ns=20 * MS, n=2, itl_ns=(280 + 600 * k // n) * MS) for k in range(n)]
+    return LoggedRun(of, load=LoadConditions(arrival="constant", rate_per_s=1e9 / gap_ns))
+
+
+def test_a_machine_that_slows_down_in_a_short_run_has_no_queue(ask: Ask) -> None:
+    """The drain is a tenth of the run, and less than a tenth without what one request takes."""
+    assert isinstance(answer_for(ask, drifting(50, 110 * MS)), Clear)
+
+
+def test_what_the_same_server_was_seen_to_serve_is_no_overload(ask: Ask) -> None:
+    slow = drifting(50, 50 * MS)
+    assert isinstance(answer_for(ask, slow), Finding)
+    faster = [request(k, k * 20 * MS, ttft_ns=20 * MS, n=2, itl_ns=280 * MS) for k in range(500)]
+    load = LoadConditions(arrival="constant", rate_per_s=50.0)
+    answers = ask("serving.overload", ServingLog([slow, LoggedRun(faster, load=load)]))
+    assert all(isinstance(each, Clear) for each in answers)

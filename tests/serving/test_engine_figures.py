@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from diag.model.serving_log import EngineConditions, RequestRecord, StepRecord
+from diag.serving import engine_figures as engine_figures_of
 from diag.serving.engine_figures import EngineFigures, engine_figures
 from diag.serving.run import EngineSample, serving_runs
 from tests.builders.imported import imported
@@ -105,3 +106,17 @@ def test_a_log_of_a_server_tells_a_watermark(tmp_path: Path) -> None:
     assert found is not None
     assert (found.kv.peak_share, found.kv.mean_share, found.kv.prefix_hit_share) == (0.75, 0.5, 0.5)
     assert (found.most_waiting, found.steps) == (9, None)
+
+
+def test_the_bounds_of_a_run_are_sought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for each step, of which a log may hold a hundred thousand."""
+    sought: list[int] = []
+
+    def counted(of: list[int]) -> int:
+        sought.append(min(of))
+        return sought[-1]
+
+    monkeypatch.setattr(engine_figures_of, "min", counted, raising=False)
+    requests = [request(0, 0, ttft_ns=10 * MS, n=2, itl_ns=62 * MS)]
+    assert figures_of(tmp_path, STEPS, requests) is not None
+    assert sought == [0]
