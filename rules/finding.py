@@ -84,7 +84,7 @@ class Finding:
     recoverable_ns: int | None = None  # upper bound; None when no bound can be given
     confidence: Confidence = "high"
     level: Severity | None = None  # overrides the severity that follows from the share
-    held_up: int = 0  # ranks that wait for what it is about
+    held_up: int = 0  # ranks, or requests, that wait for what it is about
     extent: Intervals = field(default_factory=Intervals.empty)  # the device time it speaks of
     rule: str = ""  # filled in by the engine
 

@@ -23,7 +23,8 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
 
     Asks      While requests wait, does the engine decode as many sequences as it may?
     Decides   Time of the steps without some of the requests that had come before, in which at most `batch` x
-              max_sequences sequences decoded although the blocks that were left would have done for the longest prompt.
+              max_sequences sequences decoded although the blocks that were left, before it and after, would have done
+              for the longest prompt.
               Left out are steps that used `budget` of max_step_tokens and took at least `bound` x the median step of
               decode alone: prompts take the device's time there, and a larger budget would not end them sooner. Fires
               at `share` of the window. The cause: static batching, which lets nobody in before all have ended; the
@@ -56,9 +57,11 @@ NEVER_ALONE = (
 def _left_waiting(steps: Steps) -> Chosen:
     """(steps,): whether requests that had come before it were not in it, though there were blocks for any of them.
 
-    What comes while a step runs waits for the next one in any engine; each prefill of a step may be one of those.
+    What comes while a step runs waits for the next one in any engine; each prefill of a step may be one of those, and
+    what it let in may have taken the blocks.
     """
-    waited = (steps["n_waiting"][:-1] > steps["n_prefills"][1:]) & ~waits_without(steps, Room.of(steps).most)[:-1]
+    full = waits_without(steps, Room.of(steps).most)
+    waited = (steps["n_waiting"][:-1] > steps["n_prefills"][1:]) & ~full[:-1] & ~full[1:]
     return np.concatenate(([False], waited))
 
 

@@ -24,6 +24,9 @@ FEWEST_TIMES = 100
 FEWEST_HALTS = 3
 """What happened once or twice may never come again, however long it was."""
 
+NO_TIMES = "nothing says when single tokens came (streams, recorded in detail, do)"
+NOT_SENT = "times between outputs are known, and not when their requests were sent: they have no place among others"
+
 WORDS: Mapping[Cause, str] = {
     "prefill": "prompts computed in between",
     "host": "host work",
@@ -55,7 +58,8 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
               host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
               what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
-              that grows most. Share is the time in which at least one stream was waited for longer than the median.
+              that grows most. Share is the time in which at least one stream was waited for longer than the median; it
+              makes a warning at most, for how long a reader may wait is for the objective to say (serving.goodput).
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.
@@ -65,7 +69,7 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
         stalls, steps = stalls_of(run, limits["factor"]), Steps.of(run)
         subject = replace(run_subject(run), window=steps.window) if len(steps) else run_subject(run)
         if not stalls.n_times:
-            yield CannotTell(subject, "nothing says when single tokens came (streams, recorded in detail, do)")
+            yield CannotTell(subject, NOT_SENT if any(len(each.itl_ns) for each in run.completed) else NO_TIMES)
         elif stalls.n_times < FEWEST_TIMES:
             yield CannotTell(subject, f"too few times between outputs ({stalls.n_times}; {FEWEST_TIMES} are needed)")
         elif not stalls.median_ns:
@@ -108,6 +112,8 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
     extent = stalls.extent.clip(*steps.window)
     halts = _halts(stalls, steps, limits)
     took_ns = stalls.end_ns - stalls.start_ns
+    share = extent.measure_ns / steps.window_ns
+    is_named = most != "decode" or grown is not None
     rows = _rows(steps)
     return Finding(
         title=f"{units.share(len(stalls) / stalls.n_times)} of inter-token times are spikes, mostly for {WORDS[most]}",
@@ -117,9 +123,9 @@ def _finding(subject: Subject, stalls: Stalls, steps: Steps, limits: Limits) -> 
         + (_longest_prompt(laid, steps) if most == "prefill" else "")
         + (_kernel(grown) if most == "decode" else ""),
         subject=subject,
-        share=extent.measure_ns / steps.window_ns,
+        share=share,
         level=_severity(halts, steps),
-        confidence="high" if part >= limits["clearly"] else "medium",
+        confidence="high" if is_named and part >= limits["clearly"] else "medium",
         counterfactual="The run would not be shorter: the same work would be spread, and no stream wait for all of it.",
         evidence=[
             Evidence("spikes", len(stalls), "count", "ITL > factor x median", _requests(steps)),

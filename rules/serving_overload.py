@@ -26,12 +26,13 @@ def overload(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
     Decides   shortfall = 1 - served / offered = drain / duration, where the drain is the time from the last arrival to
               the last answer. Every finite run has one: in health it lasts about as long as a request. Fires when the
               shortfall, and that against an intended rate, reaches `shortfall` and the wait grows: with single
-              requests, the mean TTFT (or E2E) of the last tenth by send order is `times` that of the first, and
-              Spearman's rank correlation with that order is `deviates` standard deviations from none; with stated
-              figures alone, when the drain exceeds a typical E2E and two standard deviations of the time that n Poisson
-              arrivals take, and not four times that E2E, which is no queue but a few long requests. Else it cannot
-              tell, unless a run alike was served at more than this rate. A closed loop, a client that holds requests
-              back, and requests that come all at once show no queue that grows.
+              requests, the mean TTFT (or E2E) of the last tenth by send order is `times` that of the first, Spearman's
+              rank correlation with that order is `deviates` standard deviations from none, and the drain without the
+              mean E2E of the first tenth still makes that shortfall; with stated figures alone, when the drain exceeds
+              a typical E2E and two standard deviations of the time that n Poisson arrivals take, and not four times
+              that E2E, which is no queue but a few long requests. Else it cannot tell, unless a run alike was served at
+              more than this rate. A closed loop, a client that holds requests back, and requests that come all at once
+              show no queue that grows.
     Matters   Beyond capacity no latency is a property of the server: it grows with the length of the test, and the mean
               of a longer run would be worse. Throughput is the only figure of such a run that means something.
     Do        Compare latencies at rates below what was served here. To serve more: more replicas, larger batches if the
@@ -56,7 +57,13 @@ class _Judged:
 
     @property
     def is_growing(self) -> bool:
-        return self.waits is not None and self._grows(self.waits[1])
+        return self.waits is not None and self._grows(self.waits[1]) and self._queue_share >= self.limits["shortfall"]
+
+    @property
+    def _queue_share(self) -> float:
+        """Of the run, by the drain without what the first requests took: any run ends with as much."""
+        e2e = climb(latency_values(self.run.requests, "e2e"))
+        return (self.load.drain_ns - (e2e.first if e2e is not None else 0.0)) / self.load.duration_ns
 
     def _grows(self, it: Climb) -> bool:
         return it.times >= self.limits["times"] and it.z >= self.limits["deviates"]
@@ -159,6 +166,7 @@ def _finding(it: _Judged) -> Finding:
         subject=run_subject(run),
         level="critical",
         confidence="high" if it.is_growing else "medium",
+        held_up=round(load.n * load.shortfall),
         counterfactual=f"Below {per_s(load.served_per_s)}, which were served, latencies would not grow with the test.",
         evidence=list(_evidence(it)),
         refute="The same rate for twice as long has the same latencies.",
@@ -172,8 +180,8 @@ def _finding(it: _Judged) -> Finding:
 def _growth(it: _Judged) -> str:
     if it.waits is None or not it.is_growing:
         e2e = mean_e2e(it.run)
-        one = f" A typical one takes {units.time(float(e2e.value))}" if e2e is not None else " A typical one takes less"
-        return f"{one}, so that more were left than come and go in health."
+        one = f"One takes {units.time(float(e2e.value))} on average" if e2e is not None else "One takes less"
+        return f" {one}: more were left by then than would be in health."
     name, grown = it.waits
     return (
         f" The mean {LATENCY_NAMES[name]} climbs from {units.time(grown.first)} (first {grown.n_each:,} requests) to "

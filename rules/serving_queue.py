@@ -25,7 +25,8 @@ def growing_queue(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
     Decides   The number of waiting requests in the lines of the log, in their order. Fires when its mean in the last
               tenth is `times` that in the first, Spearman's rank correlation with the order is `deviates` standard
               deviations from none, and at least `share` as many wait at the end as run. With fewer than 20 lines that
-              tell it cannot tell.
+              tell it cannot tell. It has nothing to say of an engine that keeps its steps: serving.overload and
+              serving.kv_full have.
     Matters   A queue that does not come down before the log ends is not a burst: more comes than is served, and each
               request waits longer than the one before.
     Do        Look at which limit keeps requests out, the KV cache (its use near 100 %) or the number of sequences; add
@@ -35,11 +36,11 @@ def growing_queue(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
     return for_each(runs, lambda run: _judged(run, limits))
 
 
-def _judged(run: ServingRun, limits: Limits) -> Answer:
+def _judged(run: ServingRun, limits: Limits) -> Answer | None:
     subject = run_subject(run)
     told = [each for each in run.samples if each.n_waiting is not None]
     if not told:
-        return CannotTell(subject, NO_SAMPLES)
+        return None if run.steps else CannotTell(subject, NO_SAMPLES)
     found = climb(np.array([each.n_waiting for each in told], np.float64))
     if found is None:
         return CannotTell(subject, f"too few lines tell of the queue ({len(told)}; {FEWEST} are needed)")

@@ -40,7 +40,7 @@ def late_first_token(run: ServingRun, limits: Limits) -> Answer:
         return CannotTell(subject, "TTFT, or the time per output token, is not known")
     if float(ttft.value) < max(limits["steps"] * float(per_token.value), limits["least_ms"] * 1e6):
         return Clear(subject)
-    times = f"TTFT takes {float(ttft.value) / float(per_token.value):.0f} times the time per output token"
+    times = f"TTFT takes {float(ttft.value) / float(per_token.value):,.0f} times the time per output token"
     if run.load.arrival == "at_once":
         return CannotTell(subject, f"{times}, but {AT_ONCE}")
     itl = latency(run.requests, "itl")
@@ -103,7 +103,7 @@ def _finding(it: _Late) -> Finding:
         missed = f" Prompts share {units.share(it.shared)} of their tokens; the cache held {units.share(held)}."
     return Finding(
         title=f"TTFT is high because of {it.cause.title}",
-        claim=f"The first token takes {units.time(float(it.ttft.value))}, {times:.0f} times as long as each further "
+        claim=f"The first token takes {units.time(float(it.ttft.value))}, {times:,.0f} times as long as each further "
         f"one ({units.time(float(it.per_token.value))}). Of all TTFT, {in_words}.{missed}",
         subject=run_subject(it.run),
         level="warning",

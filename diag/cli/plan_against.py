@@ -47,7 +47,10 @@ def of_serving(paths: Sequence[Path], layouts: Sequence[Layout], progress: Progr
         if not runs:
             raise InputError(f"{_names(paths)} holds no serving run: name a serving log or a result of a benchmark.")
         found = [(run.name, run_lines(run, layout)) for run in runs[:MOST_RUNS]]
+        served = sorted({run.model for run in runs if run.model})
     said = [f"The plan is {layout.name}, at the rate that the run completed."]
+    if served:
+        said.append(f"The plan is of the model served: {', '.join(served)}, as the run calls it.")
     if len(runs) > MOST_RUNS:
         said.append(f"Of {len(runs):,} runs the first {MOST_RUNS} are compared.")
     return [answer for name, lines in found for answer in against(f"Against {name}", lines, said)]

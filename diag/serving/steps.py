@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ class Steps:
 
     run: ServingRun
     rows: tuple[EngineStep, ...]
+    _columns: dict[str, Nanoseconds] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, run: ServingRun) -> Steps:
@@ -43,7 +44,9 @@ class Steps:
 
     def __getitem__(self, name: str) -> Nanoseconds:
         """A column of `engine_step`; what is not known counts as 0."""
-        return np.array([getattr(row, name) or 0 for row in self.rows], np.int64)
+        if name not in self._columns:
+            self._columns[name] = np.array([getattr(row, name) or 0 for row in self.rows], np.int64)
+        return self._columns[name]
 
     def tells(self, *names: str) -> bool:
         """Whether every step has these columns."""

@@ -41,8 +41,8 @@ def check_request(request: Request, config: EngineConfig, vocabulary: int | None
         raise InputError(f"Request {request.id!r} asks for samples and for beams: choose one of n and beam_width.")
     if len(request.prompt) >= config.max_context:
         raise InputError(
-            f"The prompt of request {request.id!r} has {len(request.prompt):,} tokens, and the longest context is "
-            f"{config.max_context:,}, output included. Shorten it, or raise max_context."
+            f"The prompt has {len(request.prompt):,} tokens, and the longest context is {config.max_context:,}, output "
+            "included. Shorten it, or raise max_context."
         )
     if sampling.width > config.max_sequences:
         raise InputError(
@@ -64,6 +64,6 @@ def _check_blocks(request: Request, config: EngineConfig) -> None:
     n_blocks = rows * blocks_for(n_tokens, config.block_tokens)
     if n_blocks > config.n_blocks:
         raise InputError(
-            f"Request {request.id!r} may need {n_blocks:,} blocks of {config.block_tokens} tokens, and the KV "
-            f"cache has {config.n_blocks:,}. Shorten the prompt, ask for fewer tokens, or raise n_blocks."
+            f"It may need {n_blocks:,} blocks of {config.block_tokens} tokens, and the KV cache has "
+            f"{config.n_blocks:,}. Shorten the prompt, ask for fewer tokens, or raise n_blocks."
         )

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from diag.rules.finding import CannotTell
+from diag.rules.finding import CannotTell, Clear
 from tests.builders.engine_steps import ENGINE, log, steps
 from tests.builders.serving_log import MS, ServingLog
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
@@ -115,3 +115,14 @@ def test_few_padded_steps_say_little(ask: Ask) -> None:
     (answer,) = ask("serving.padding", padded(32, 9))
     assert isinstance(answer, CannotTell)
     assert answer.because == "fewer than 10 steps were padded to the bucket of a graph"
+
+
+def test_what_waits_beside_a_cache_that_the_next_step_fills(ask: Ask) -> None:
+    """Now and then one ends and leaves its blocks; the next step lets in who fits, and the others wait for blocks."""
+    full = {**FEW, "used_blocks": 100, "free_blocks": 0}
+
+    def fields_of(number: int) -> Mapping[str, Any]:
+        return {**FEW, "used_blocks": 88, "free_blocks": 12} if number % 2 else {**full, "n_prefills": 1}
+
+    (answer,) = ask("serving.batch", log(steps(100, fields_of)))
+    assert isinstance(answer, Clear)

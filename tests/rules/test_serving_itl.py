@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from diag.ingest.importer import ImportOptions, open_inputs
@@ -182,3 +183,14 @@ def test_a_timeline_of_the_same_run_names_the_kernel(tmp_path: Path) -> None:
 def test_of_two_timelines_nobody_knows_which_is_that_of_the_run(tmp_path: Path) -> None:
     with beside_timelines(tmp_path, timeline(20), timeline(10)) as (_, finding):
         assert finding.claim.endswith("What made them longer only a timeline of the same run tells.")
+
+
+def test_it_is_unsure_of_a_cause_that_it_cannot_name(ask: Ask) -> None:
+    assert only_finding(ask("serving.itl_spikes", now_and_then(20, model_ns=60 * MS))).confidence == "medium"
+
+
+def test_gaps_of_requests_that_nobody_saw_sent_are_not_unknown(ask: Ask) -> None:
+    unsent = [msgspec.structs.replace(each, sent_ns=None) for each in streams(steps(20))]
+    (answer,) = ask("serving.itl_spikes", log([], unsent))
+    assert isinstance(answer, CannotTell)
+    assert answer.because.startswith("times between outputs are known, and not when their requests were sent")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diag.rules.finding import CannotTell
+from diag.rules.finding import CannotTell, Clear
 from tests.builders.serving_log import MS, SECOND, LoggedRun, ServingLog, request
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
@@ -40,3 +40,9 @@ def test_requests_that_did_not_complete_are_in_no_mean(ask: Ask) -> None:
     failed = [msgspec.structs.replace(each, outcome="failed") for each in run.requests]
     (answer,) = ask("capture.late_sends", ServingLog([LoggedRun(failed)]))
     assert isinstance(answer, CannotTell)
+
+
+def test_a_timers_millisecond_is_no_lateness(ask: Ask) -> None:
+    of = [request(k, k * SECOND + MS, ttft_ns=5 * MS, intended_ns=k * SECOND) for k in range(40)]
+    (answer,) = ask("capture.late_sends", ServingLog([LoggedRun(of)]))
+    assert isinstance(answer, Clear)

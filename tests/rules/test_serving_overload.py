@@ -9,7 +9,7 @@ import pytest
 
 from diag.model.serving_log import LoadConditions
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
-from tests.builders.serving_log import SECOND, LoggedRun, ServingLog
+from tests.builders.serving_log import MS, SECOND, LoggedRun, ServingLog, request
 from tests.builders.simulated_serving import Server, jobs, logged, serve
 from tests.rules.asking import Ask, Query, ThreeCases, figures, only_finding
 
@@ -142,3 +142,14 @@ def test_what_retries_add_is_overload(ask: Ask) -> None:
     assert run.load.rate_per_s is not None
     meant = LoadConditions(arrival="poisson", rate_per_s=run.load.rate_per_s / 2)
     assert isinstance(answer_for(ask, LoggedRun(requests, load=meant)), Finding)
+
+
+def drifting(n: int, gap_ns: int) -> LoggedRun:
+    """Requests of 300 ms, of which the last take 900 ms; nobody waits."""
+    of = [request(k, k * gap_ns, ttft_ns=20 * MS, n=2, itl_ns=(280 + 600 * k // n) * MS) for k in range(n)]
+    return LoggedRun(of, load=LoadConditions(arrival="constant", rate_per_s=1e9 / gap_ns))
+
+
+def test_a_machine_that_slows_down_in_a_short_run_has_no_queue(ask: Ask) -> None:
+    """The drain is a tenth of the run, and less than a tenth without what one request takes."""
+    assert isinstance(answer_for(ask, drifting(50, 110 * MS)), Clear)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from diag.rules.finding import CannotTell, Clear
+from tests.builders.engine_steps import log, steps
 from tests.builders.server_log import VLLM_START, ServerLog, vllm_stats
 from tests.rules.asking import Ask, ThreeCases, figures, only_finding
 
@@ -56,3 +57,7 @@ def test_without_lines_of_its_own_it_cannot_tell(ask: Ask) -> None:
     (answer,) = ask("serving.queue", waiting(lambda _: 0, n=2))
     assert isinstance(answer, CannotTell)
     assert "too few lines" in answer.because
+
+
+def test_an_engine_that_keeps_its_steps_is_not_asked_for_a_servers_log(ask: Ask) -> None:
+    assert list(ask("serving.queue", log(steps(20)))) == []
