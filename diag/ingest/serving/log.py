@@ -101,9 +101,9 @@ def _check(header: Header, path: Path) -> None:
 
 
 def _can_be_stored(header: Header) -> bool:
-    """In 64 bits, as SQLite keeps integers."""
+    """As JSON, whose integers msgspec writes from -2^63 to 2^64 - 1."""
     parts = [part for part in (header, header.load, header.engine) if part is not None]
-    return all(abs(value) < 1 << 63 for part in parts for value in astuple(part) if isinstance(value, int))
+    return all(-(1 << 63) <= value < 1 << 64 for part in parts for value in astuple(part) if isinstance(value, int))
 
 
 def _records(path: Path, left: _Left) -> Iterator[Record]:
