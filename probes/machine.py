@@ -29,7 +29,9 @@ def device_of(wanted: str) -> Device:
 
     has_gpu = torch.cuda.is_available()
     if wanted == "cuda" and not has_gpu:
-        raise ToolMissing("PyTorch sees no CUDA GPU here. See what is missing with: diag doctor; or choose cpu as the device")
+        raise ToolMissing(
+            "PyTorch sees no CUDA GPU here. See what is missing with: diag doctor; or choose cpu as the device"
+        )
     if wanted == "cpu" or not has_gpu:
         return "cpu"
     if find_spec("triton") is None:
