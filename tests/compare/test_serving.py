@@ -24,6 +24,7 @@ from diag.rules.analysis import analyse
 from diag.rules.document import of_json
 from tests.builders.imported import imported
 from tests.builders.serving_log import MS, SECOND, LoggedRun, ServingLog, request
+from tests.builders.timed_engine import Load, Served
 from tests.compare.conftest import Compare
 
 LENGTHS = (20, 40, 80)
@@ -208,3 +209,12 @@ def test_every_form_has_the_same_figures(compared: Compare) -> None:
     assert ttft["noise"]["repeats"] == "requests"
     assert document["serving"]["rates"][0]["name"] == "requests/s"
     assert as_text(compared(one(load()), one(load()))).count("Rates of completed requests") == 1
+
+
+def test_chunks_of_a_long_prompt_shorten_the_longest_waits_between_tokens(compared: Compare) -> None:
+    """The engine on its virtual clock, with one prompt in ten of some thousand tokens: whole, and in chunks."""
+    whole = Served(Load(n_requests=120, rate_per_s=5.0, long_share=0.1))
+    whole = replace(whole, config=replace(whole.config, chunked_prefill=False, max_step_tokens=4_096))
+    chunked = replace(whole, config=replace(whole.config, chunked_prefill=True, max_step_tokens=256))
+    found = compared(one(whole.run(seed=3)), one(chunked.run(seed=3)))
+    assert latencies(found)["ITL P99"] == "improved"
