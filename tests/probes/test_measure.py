@@ -150,7 +150,7 @@ def test_ranges_cost_nothing_where_nvtx_is_missing(monkeypatch: pytest.MonkeyPat
     pushed: list[str] = []
 
     class Nvtx:
-        push_range = staticmethod(pushed.append)
+        push_range = staticmethod(lambda name, payload: pushed.append(name))
         pop_range = staticmethod(lambda: pushed.append("end"))
 
     monkeypatch.setattr(nvtx_ranges, "_nvtx", lambda: Nvtx)

@@ -52,4 +52,4 @@ def test_what_cannot_be_compared(ask: Ask, other: LoggedRun) -> None:
 def test_the_run_of_fewest_cards_has_nothing_to_answer_for(ask: Ask) -> None:
     (answer,) = ask("serving.scaling", ServingLog([on_cards(2, 20), on_cards(4, 20)]))
     assert isinstance(answer, Clear)
-    assert answer.subject.load == "4 requests/s"
+    assert answer.subject.load == "4 requests/s (2)"
