@@ -71,10 +71,6 @@ class Session:
         """What `work` finds in the case, on the case's thread. Raises Stopped when it is closed meanwhile."""
         return await self._run(lambda: work(self._case))
 
-    def interrupt(self) -> None:
-        """Ends the SQL statement that is running; whoever asked gets sqlite3.OperationalError."""
-        self._case.db.interrupt()
-
     async def close(self) -> None:
         """Ends what is running, and returns once the case is closed."""
         self._stop.set()

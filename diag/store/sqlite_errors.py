@@ -43,6 +43,22 @@ def let_signals_in(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
+def ended_when(db: sqlite3.Connection, is_unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Meanwhile long statements of this thread are interrupted also when `is_unwanted`.
+
+    `Connection.interrupt` from another thread is lost where it comes between two statements.
+    """
+    is_stopped = IS_STOPPED.get()
+    before = IS_STOPPED.set(lambda: is_unwanted() or is_stopped())
+    let_signals_in(db)
+    try:
+        yield
+    finally:
+        IS_STOPPED.reset(before)
+        let_signals_in(db)
+
+
+@contextmanager
 def reported(path: Path) -> Iterator[None]:
     """An interrupted statement is a KeyboardInterrupt, as SQLite swallows the one that interrupted it, a full disk is
     a StorageError about `path`, and want of memory, which SQLite may call an I/O error, a MemoryError.

@@ -21,7 +21,7 @@ from diag.model.units import count
 from diag.store.case import Case
 from diag.store.reading import Blob, first_rows
 from diag.store.reading import Rows as Found
-from diag.store.sqlite_errors import is_interrupt
+from diag.store.sqlite_errors import ended_when, is_interrupt
 from diag.tui.session import Stopped
 from diag.tui.text import cell, content
 
@@ -44,8 +44,7 @@ class Rows(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._found = Found((), (), is_cut=False)
-        self._begun: threading.Event | None = None
-        self._is_unwanted = False
+        self._unwanted: threading.Event | None = None  # of the statement that runs or waits for its turn
 
     def compose(self) -> ComposeResult:
         yield DataTable(cursor_type="cell", zebra_stripes=True)
@@ -54,30 +53,25 @@ class Rows(Vertical):
 
     @property
     def is_running(self) -> bool:
-        return self._begun is not None
+        return self._unwanted is not None
 
     def interrupt(self) -> None:
         """Ends the statement that runs, or that waits for its turn."""
-        if self._begun is not None:
-            self._is_unwanted = True
-            if self._begun.is_set():
-                cast("DiagApp", self.app).session.interrupt()
+        if self._unwanted is not None:
+            self._unwanted.set()
 
     @work(exclusive=True)
     async def ask(self, sql: str, seconds: float | None = None) -> None:
         """Shows the rows; with a bound on its time, where nobody wrote the statement just now."""
         self._say("asking … Escape stops")
-        self._begun, self._is_unwanted = threading.Event(), False
-        begun, began_s = self._begun, time.monotonic()
+        unwanted, began_s = threading.Event(), time.monotonic()
+        self._unwanted = unwanted
 
         def work_on(case: Case) -> Found | None:
-            if self._is_unwanted:
+            if unwanted.is_set():
                 return None
-            begun.set()
-            try:
+            with ended_when(case.db, unwanted.is_set):
                 return first_rows(case.db, sql, MOST_ROWS, seconds)
-            finally:
-                begun.clear()
 
         try:
             found = await cast("DiagApp", self.app).session.ask(work_on)
@@ -86,7 +80,7 @@ class Rows(Vertical):
         except sqlite3.OperationalError as error:
             if not is_interrupt(error):
                 raise
-            why = "Stopped." if self._is_unwanted else f"Stopped after {seconds:.0f} s: x runs it without that bound."
+            why = "Stopped." if unwanted.is_set() else f"Stopped after {seconds:.0f} s: x runs it without that bound."
             self._show(Found((), (), is_cut=False), why)
         except Stopped:
             return
@@ -95,7 +89,9 @@ class Rows(Vertical):
             took = f", after {took_s:.1f} s" if took_s >= WORTH_SAYING_S else ""
             self._show(found, _counted(found) + took) if found else self.say("Stopped.")
         finally:
-            self._begun = None
+            unwanted.set()  # another statement may have taken its place
+            if self._unwanted is unwanted:
+                self._unwanted = None
 
     def say(self, text: str) -> None:
         """In the place of rows."""
