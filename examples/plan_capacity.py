@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from diag.model.card_use import CardUse
 from diag.model.deployment import Objectives
-from diag.model.lengths import Requests, lengths
 from diag.model.model_catalogue import known_model
 from diag.model.plan_serving import Layout, Load, best_of, lay_out
 from diag.model.planned_card import card, multiplier
 from diag.model.planned_model import PlannedModel, of_shape
+from diag.model.planned_requests import Requests, lengths
 from diag.model.precision import precision
 from diag.model.serving_roofline import CardRates
 

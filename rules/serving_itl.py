@@ -58,8 +58,7 @@ def spikes_of_itl(runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer
               on the device); what scheduling, sampling, output and the time between steps took beyond the usual is
               host; whole steps without the request are steps of others; the rest was not in the engine. The cause is
               what holds most of the excess; a timeline of the same run, with the engine's NVTX ranges, adds the kernel
-              that grows most. Share is the time in which at least one stream was waited for longer than the median; it
-              makes a warning at most, for how long a reader may wait is for the objective to say (serving.goodput).
+              that grows most. Share is the time in which at least one stream was waited for longer than the median.
     Matters   A median hides it: readers see text that halts, and a voice breaks off.
     Do        Prefill: chunk it, with a budget that bounds a step (Agrawal et al., Sarathi-Serve, OSDI 2024), or give
               prompts engines of their own. Host: take it off the loop. Steps of others: fewer preemptions.

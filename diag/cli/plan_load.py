@@ -12,9 +12,9 @@ from diag.ingest.input_file import Progress
 from diag.model import units, written
 from diag.model.card_use import tensor_parallel_sizes
 from diag.model.deployment import Objectives
-from diag.model.lengths import LONGEST, Requests
-from diag.model.lengths import lengths as parsed_lengths
 from diag.model.planned_model import PlannedModel
+from diag.model.planned_requests import LONGEST, Requests
+from diag.model.planned_requests import lengths as parsed_lengths
 from diag.serving.run import serving_runs
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from diag.model.card_budget import CardBudget
-from diag.model.lengths import Requests
+from diag.model.planned_requests import Requests
 from diag.model.serving_capacity import mean_context_tokens
 from diag.model.serving_roofline import CardRates, ServedModel, StepTime, decode, prefill
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from diag.model import units
 from diag.model.card_use import CardUse
 from diag.model.deployment import Objectives, Operating, Replica, largest_rate, operating, prefill_per_decode
-from diag.model.lengths import Requests
 from diag.model.plan import Answer, Column, Figure
 from diag.model.planned_model import PlannedModel, unaccounted
+from diag.model.planned_requests import Requests
 from diag.model.serving_capacity import (
     Occupancy,
     concurrency_by_percentile,

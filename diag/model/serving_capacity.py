@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from diag.model.lengths import Requests
+from diag.model.planned_requests import Requests
 
 MOST_SLOTS = 1 << 14
 CELLS = 1 << 23

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import get_args
 
 from diag.errors import UsageError
+from diag.model import token_lengths
 from diag.model.serving_log import Arrival
-from diag.probes.serve import lengths
+from diag.model.token_lengths import Constant, Lengths, Traced
 from diag.probes.serve.arrivals import RATED, ClosedLoop, OpenLoop
-from diag.probes.serve.lengths import Constant, Lengths, Traced
 from diag.probes.serve.load import Limits
 from diag.probes.serve.running import Planned
 from diag.probes.serve.trace import Trace, read_trace
@@ -126,7 +126,7 @@ def _n_requests(asked: Asked, loop: Loop) -> int:
 
 def _lengths(said: str | None, traced: Sequence[int] | None, default: Lengths) -> Lengths:
     if said is not None:
-        return lengths.parse(said)
+        return token_lengths.parse(said)
     return default if traced is None else Traced(traced)
 
 

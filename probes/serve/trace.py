@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 
 from diag.errors import InputError
+from diag.model.token_lengths import LONGEST
 from diag.probes.serve.arrivals import NS_PER_S
-from diag.probes.serve.lengths import LONGEST
 
 LONGEST_LINE = 1 << 20
 LONGEST_NS = 366 * 24 * 3600 * NS_PER_S

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from diag.errors import UsageError
 from diag.model.serving_log import LoadConditions, Phase
+from diag.model.token_lengths import Lengths, Tokens
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
-from diag.probes.serve.lengths import Lengths, Tokens
 
 MOST_REQUESTS = 1_000_000
 DEFAULT_VOCABULARY = 32_000

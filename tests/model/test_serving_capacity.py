@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diag.errors import UsageError
-from diag.model.lengths import Requests, lengths
+from diag.model.planned_requests import Requests, lengths
 from diag.model.serving_capacity import (
     concurrency_by_percentile,
     in_flight,
@@ -88,5 +88,5 @@ def test_lengths_that_none_can_be(text: str) -> None:
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(0, 5))
 def test_lengths_stay_within_what_was_written(low: int, more: int, seed: int) -> None:
-    drawn = lengths("--prompt", f"{low}-{low + more}").sample(100, np.random.default_rng(seed))
+    drawn = lengths("--prompt", f"{low}-{low + more}").draw(100, np.random.default_rng(seed))
     assert low <= drawn.min() <= drawn.max() <= low + more

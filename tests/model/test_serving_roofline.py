@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from diag.model.card_use import CardUse
 from diag.model.deployment import Objectives, Replica, largest_rate, operating, prefill_per_decode
-from diag.model.lengths import Requests, lengths
 from diag.model.model_catalogue import known_model
 from diag.model.planned_card import card, multiplier
 from diag.model.planned_model import of_shape
+from diag.model.planned_requests import Requests, lengths
 from diag.model.precision import precision
 from diag.model.serving_roofline import (
     CardRates,

@@ -8,12 +8,12 @@ import pytest
 
 from diag.model.card_use import CardUse
 from diag.model.deployment import Objectives
-from diag.model.lengths import Requests, lengths
 from diag.model.model_catalogue import known_model
 from diag.model.plan_against import CANNOT_TELL, Line, against
 from diag.model.plan_serving import Layout, Load, lay_out
 from diag.model.planned_card import card
 from diag.model.planned_model import of_shape
+from diag.model.planned_requests import Requests, lengths
 from diag.model.precision import precision
 from diag.model.serving_roofline import CardRates
 from diag.serving.measured_plan import fullest, inference_lines, run_lines

@@ -12,6 +12,7 @@ import pytest
 from diag.errors import UsageError
 from diag.model.serving_log import RequestRecord, StepRecord
 from diag.model.serving_metrics import span_ns
+from diag.model.token_lengths import Constant, Uniform
 from diag.probes.engine.answers import VOCABULARY, AnswerRunner
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.engine import Engine
@@ -19,7 +20,6 @@ from diag.probes.engine.plan import Runner, StepOutput, StepPlan
 from diag.probes.serve import engine_settings
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
 from diag.probes.serve.in_process import MOST_ERRORS, InProcessClient, Sink
-from diag.probes.serve.lengths import Constant, Uniform
 from diag.probes.serve.load import Limits, Load
 from diag.probes.serve.running import in_order, in_thread, new_clock
 from diag.probes.serve.workload import Workload

@@ -13,10 +13,10 @@ import pytest
 from diag.errors import StorageError, UsageError
 from diag.model import serving_metrics as metrics
 from diag.model.serving_log import RequestRecord
+from diag.model.token_lengths import Constant
 from diag.probes.serve import load as load_module
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
 from diag.probes.serve.client import Answer, Clock, NotServed
-from diag.probes.serve.lengths import Constant
 from diag.probes.serve.load import NOT_SENT, Limits, Load
 from diag.probes.serve.running import in_order, in_thread, new_clock
 from diag.probes.serve.workload import PlannedRequest, Workload

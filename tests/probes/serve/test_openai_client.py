@@ -11,10 +11,10 @@ import pytest
 
 from diag.errors import InputError, UsageError
 from diag.model.serving_log import RequestRecord
+from diag.model.token_lengths import Constant
 from diag.probes.serve import openai_client
 from diag.probes.serve.arrivals import ClosedLoop
 from diag.probes.serve.endpoint import endpoint
-from diag.probes.serve.lengths import Constant
 from diag.probes.serve.load import Limits, Load
 from diag.probes.serve.openai_client import OpenAiClient, first_model, parsed_body
 from diag.probes.serve.running import new_clock

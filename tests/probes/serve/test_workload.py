@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from diag.errors import InputError, UsageError
-from diag.model.lengths import lengths as plan_lengths
-from diag.probes.serve import lengths
+from diag.model import token_lengths
+from diag.model.planned_requests import lengths as plan_lengths
+from diag.model.token_lengths import Constant, Uniform
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
 from diag.probes.serve.asked import Asked, planned
-from diag.probes.serve.lengths import Constant, Uniform
 from diag.probes.serve.load import Limits
 from diag.probes.serve.prompt_text import WORDS, text
 from diag.probes.serve.trace import read_trace
@@ -91,10 +91,10 @@ def test_what_cannot_be_sent_is_wrong_usage(make: object) -> None:
 
 def test_lengths_are_spread_as_they_say() -> None:
     rng = np.random.default_rng(3)
-    assert set(lengths.parse("7").draw(5, rng)) == {7}
-    uniform = lengths.parse("uniform:10-12").draw(N, rng)
+    assert set(token_lengths.parse("7").draw(5, rng)) == {7}
+    uniform = token_lengths.parse("uniform:10-12").draw(N, rng)
     assert np.bincount(uniform)[10:] / N == pytest.approx([1 / 3] * 3, abs=0.01)
-    drawn = lengths.parse("lognormal:200,0.8,4000").draw(N, rng)
+    drawn = token_lengths.parse("lognormal:200,0.8,4000").draw(N, rng)
     assert np.median(drawn) == pytest.approx(200, rel=0.02)
     assert np.log(drawn).std() == pytest.approx(0.8, rel=0.03)
     assert (drawn.min() >= 1, drawn.max()) == (True, 4000)
@@ -102,8 +102,8 @@ def test_lengths_are_spread_as_they_say() -> None:
 
 @pytest.mark.parametrize("written", ["100-200", "uniform:100-200", "lognormal:200,0.8", "lognormal:200:0.8", "128"])
 def test_a_load_and_its_plan_read_the_same_words(written: str) -> None:
-    drawn = lengths.parse(written).draw(N, np.random.default_rng(3))
-    planned_for = plan_lengths("--prompt", written).sample(N, np.random.default_rng(4))
+    drawn = token_lengths.parse(written).draw(N, np.random.default_rng(3))
+    planned_for = plan_lengths("--prompt", written).draw(N, np.random.default_rng(4))
     assert np.median(drawn) == pytest.approx(np.median(planned_for), rel=0.02)
 
 
@@ -114,7 +114,7 @@ def test_a_load_and_its_plan_read_the_same_words(written: str) -> None:
 )  # fmt: skip
 def test_what_is_no_length_is_wrong_usage(written: str) -> None:
     with pytest.raises(UsageError, match=r"length|begins|spread"):
-        lengths.parse(written)
+        token_lengths.parse(written)
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------

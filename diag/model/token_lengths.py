@@ -23,7 +23,10 @@ class Lengths(Protocol):
         """(n,) of tokens, each 1 or more."""
         ...
 
-    def __str__(self) -> str: ...
+    @property
+    def words(self) -> str:
+        """For people; as a text it is what a log keeps."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,10 @@ class Constant:
 
     def __str__(self) -> str:
         return f"constant {self.tokens}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.tokens:,}"
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,10 @@ class Uniform:
     def __str__(self) -> str:
         return f"uniform {self.low}-{self.high}"
 
+    @property
+    def words(self) -> str:
+        return f"uniform {self.low:,} to {self.high:,}"
+
 
 @dataclass(frozen=True)
 class Lognormal:
@@ -64,8 +75,13 @@ class Lognormal:
         return np.clip(drawn, 1, self.longest).astype(np.int64)
 
     def __str__(self) -> str:
-        most = "" if self.longest == LONGEST else f", at most {self.longest}"
+        most = f", at most {self.longest}" if self.longest < LONGEST else ""
         return f"lognormal, median {self.median}, sigma {self.sigma:g}{most}"
+
+    @property
+    def words(self) -> str:
+        most = f", at most {self.longest:,}" if self.longest < LONGEST else ""
+        return f"lognormal, median {self.median:,}, sigma {self.sigma:g}{most}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,10 @@ class Traced:
     def __str__(self) -> str:
         return "trace"
 
+    @property
+    def words(self) -> str:
+        return "those of a trace"
+
 
 _WRITTEN = re.compile(
     r"(?:constant:)?(?P<constant>\d+)"
@@ -89,8 +109,8 @@ _WRITTEN = re.compile(
 )
 
 
-def parse(text: str) -> Lengths:
-    """Raises UsageError. `diag plan serving` reads the same words.
+def parse(text: str, longest: int = LONGEST) -> Lengths:
+    """As `diag probe serve` and `diag plan` take them. Raises UsageError, also for more than `longest` tokens.
 
     >>> print(parse("128"), parse("uniform:100-200"), parse("lognormal:200,0.8,4000"), sep="; ")
     constant 128; uniform 100-200; lognormal, median 200, sigma 0.8, at most 4000
@@ -101,8 +121,8 @@ def parse(text: str) -> Lengths:
             f"{text!r} is no length. Write 128, uniform:100-200, or lognormal:MEDIAN,SIGMA[,LONGEST] in tokens."
         )
     counts = {name: int(match[name]) for name in ("constant", "low", "high", "median", "longest") if match[name]}
-    if not all(1 <= each <= LONGEST for each in counts.values()):
-        raise UsageError(f"{text!r} is no length: a prompt or output has 1 to {LONGEST:,} tokens.")
+    if not all(1 <= each <= longest for each in counts.values()):
+        raise UsageError(f"{text!r} is no length: a prompt or output has 1 to {longest:,} tokens.")
     if "constant" in counts:
         return Constant(counts["constant"])
     if "low" in counts:
@@ -112,4 +132,4 @@ def parse(text: str) -> Lengths:
     sigma = float(match["sigma"])
     if sigma > 10:
         raise UsageError(f"{text!r} is spread over more than a million: sigma is of the logarithm, 0.5 to 1.5 mostly.")
-    return Lognormal(counts["median"], sigma, counts.get("longest", LONGEST))
+    return Lognormal(counts["median"], sigma, counts.get("longest", longest))
