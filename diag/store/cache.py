@@ -65,11 +65,14 @@ class Cache:
         `make` returns where it made the case, on the same file system.
         """
         with ExitStack() as stack:
-            if not (stack.enter_context(held(path)) and _is_whole(path)):
+            if not _is_there(path, stack):
                 new = make()
-                stack.enter_context(held(new))
-                self.discard(path)
-                os.replace(new, path)
+                # One after the other: what another process put there meanwhile is in use, and so is its journal.
+                with held(self.folder, exclusive=True):
+                    if not _is_there(path, stack):
+                        stack.enter_context(held(new))
+                        self.discard(path)
+                        os.replace(new, path)
             with suppress(OSError):
                 os.utime(path)  # used just now: others are evicted first
             self.evict(keep=path)
@@ -163,6 +166,11 @@ def _folder_of_user() -> Path:
     if chosen := os.environ.get("DIAG_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "diag"
+
+
+def _is_there(path: Path, stack: ExitStack) -> bool:
+    """Whether a whole case lies there, which is then held as long as the stack."""
+    return stack.enter_context(held(path)) and _is_whole(path)
 
 
 def _is_whole(path: Path) -> bool:
