@@ -10,6 +10,8 @@ from typing import Literal
 
 Device = Literal["cpu", "cuda"]
 
+Scale = Literal["tiny", "small", "full"]
+
 Command = tuple[str, ...]
 """Words behind `diag` on a command line."""
 
@@ -55,6 +57,8 @@ class Lab:
     device: Device
     progress: Callable[[str], None] = lambda _: None
     """Hears what is being done, a few words at a time."""
+    scale: Scale = "small"
+    """How much to measure: tiny is for tests."""
 
 
 @dataclass(frozen=True)

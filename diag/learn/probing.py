@@ -12,20 +12,20 @@ from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measuremen
 from diag.probes.catalogue import named
 from diag.probes.machine import cache_bytes, machine_of
 from diag.probes.measured import measured
-from diag.probes.probe import Scale, Shape
+from diag.probes.probe import Shape
 from diag.probes.runs import Run, Wish, runs_of
 
 
-def run_of(lab: Lab, probe: str, variant: str, shape: Shape | None = None, scale: Scale = "small") -> Run:
+def run_of(lab: Lab, probe: str, variant: str, shape: Shape | None = None) -> Run:
     """One probe in one variant, in FP32 on the device of the lab."""
-    wish = Wish(lab.device, scale, "fp32", variant, shape or {})
+    wish = Wish(lab.device, lab.scale, "fp32", variant, shape or {})
     (run,) = runs_of(named([probe]), wish, cache_bytes(lab.device), lab.progress)
     return run
 
 
-def probed(lab: Lab, run: Run, scale: Scale = "small") -> Measurement:
+def probed(lab: Lab, run: Run) -> Measurement:
     lab.progress(run.name)
-    return measured(run, scale)
+    return measured(run, lab.scale)
 
 
 def ceilings_of(lab: Lab) -> tuple[Machine, Sequence[MeasuredCeiling]]:

@@ -16,7 +16,7 @@ from tests.learn.fired import fired
 pytest.importorskip("torch")
 
 HEADROOM = 1.2
-"""Of the ceiling over what a healthy vector add has reached: no calibration, which would take longer than the lesson."""
+"""Of the ceiling over what a healthy vector add reached: a calibration would take longer than the lesson."""
 
 
 @pytest.fixture(autouse=True)
