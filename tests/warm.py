@@ -66,7 +66,7 @@ def _ended() -> int:
         main()
     except SystemExit as ending:
         status = ending.code if isinstance(ending.code, int) else 0 if ending.code is None else 1
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the last frame of this process
         traceback.print_exc()
         status = 1
     else:
