@@ -100,5 +100,5 @@ def graded(hypothesis: Hypothesis, faults: Mapping[str, FaultText], language: st
         f"- {say['injected']}: **{units.quantity(each.value, each.unit)}** ({each.formula})"
         for each in incident.figures
     )
-    proof = say["proof"].format(rule=incident.rule)
+    proof = say["proof"].format(rule=incident.rule) if incident.rule else say["proof_without_rule"]
     return "\n".join([f"## {say['result']}", "", *lines, *injected, "", fault.why, "", proof])

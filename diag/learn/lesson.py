@@ -69,10 +69,14 @@ class Incident:
     """Key of the fault in the texts of the exercise."""
     commands: Sequence[Command]
     """By which the reader may look at it; they may not tell the fault by their words."""
-    rule: str
-    """Whose finding proves it."""
+    rule: str | None
+    """Whose finding proves it; None where the commands show it without any, as `diag compare` does."""
     figures: Sequence[Figure] = ()
     """What was really injected, shown after the answer."""
+
+
+def nothing(_: Lab) -> Sequence[Figure]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,5 @@ class Lesson:
     """Raises ToolMissing for what is not installed, saying how to install it."""
     exercise: Callable[[Lab, random.Random], Incident]
     """Draws a fault, runs a program that has it, and leaves its evidence in the lab's folder."""
+    prepare: Callable[[Lab], Sequence[Figure]] = nothing
+    """Measures what predictions are made from: it is shown before they are asked for. Raises as `measure` does."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from diag.ingest import calibrations
+from diag.ingest.benchmark import load
 from diag.learn.lesson import Lab
 from diag.model.benchmark import Benchmark, Machine, MeasuredCeiling, Measurement
 from diag.probes.catalogue import named
@@ -28,15 +29,26 @@ def probed(lab: Lab, run: Run) -> Measurement:
     return measured(run, lab.scale)
 
 
-def ceilings_of(lab: Lab) -> tuple[Machine, Sequence[MeasuredCeiling]]:
-    """Those that the reader has calibrated on this machine, else a quick calibration, which is not kept."""
-    from diag.probes.calibration.calibrate import calibrate
+CEILINGS = "ceilings.benchmark.json"
+"""Of a lab: a lesson that asks twice for its ceilings gets the same."""
 
+
+def ceilings_of(lab: Lab) -> tuple[Machine, Sequence[MeasuredCeiling]]:
+    """Those that the reader has calibrated on this machine, else a quick calibration, which only the lab keeps."""
     machine = machine_of(lab.device)
     for benchmark in calibrations.kept(lambda error: lab.progress(str(error))):
         if benchmark.machine == machine and benchmark.ceilings:
             return machine, benchmark.ceilings
-    return machine, calibrate(lab.device, quick=True, progress=lab.progress).ceilings
+    return machine, _of_this_lab(lab).ceilings
+
+
+def _of_this_lab(lab: Lab) -> Benchmark:
+    from diag.probes.calibration.calibrate import calibrate
+
+    file = lab.folder / CEILINGS
+    if not file.exists():
+        calibrations.write(calibrate(lab.device, quick=True, progress=lab.progress), file)
+    return load(file)
 
 
 def written(lab: Lab, benchmark: Benchmark, name: str = "probes.benchmark.json") -> Path:

@@ -29,7 +29,10 @@ def teach(lesson: Lesson, lab: Lab, dialogue: Dialogue, language: str) -> Taught
     """Raises what the measurement raises, and UsageError where answers end too early."""
     text, say = page(lesson.number, language), words(language)
     dialogue.say(f"# {lesson.number} · {text.title}\n\n{text.introduction}\n\n{text.sections['Question']}")
-    dialogue.say(f"## {say['predict']}\n\n{text.sections['Predict']}\n\n{say['how_to_predict']}")
+    given = listed(lesson.prepare(lab), text.labels)
+    dialogue.say(
+        "\n\n".join(filter(None, [f"## {say['predict']}", text.sections["Predict"], given, say["how_to_predict"]]))
+    )
     predictions = {each.key: _predicted(each, text, dialogue, language) for each in lesson.questions}
     dialogue.say(f"## {say['measure']}\n\n{text.sections['Measure']}")
     measured = lesson.measure(lab)
@@ -64,10 +67,19 @@ def compared(
     close = {each.key: each.close for each in questions}
     lines = []
     for figure in figures:
-        lines.append(f"- {labels[figure.key]}: **{units.quantity(figure.value, figure.unit)}** ({figure.formula})")
+        lines.append(_told(figure, labels))
         if figure.key in close:
             lines.append("  - " + _judged(predictions[figure.key], figure, close[figure.key], language))
     return "\n".join(lines)
+
+
+def listed(figures: Sequence[Figure], labels: Mapping[str, str]) -> str:
+    """A list of figures with their formulas."""
+    return "\n".join(_told(figure, labels) for figure in figures)
+
+
+def _told(figure: Figure, labels: Mapping[str, str]) -> str:
+    return f"- {labels[figure.key]}: **{units.quantity(figure.value, figure.unit)}** ({figure.formula})"
 
 
 def _judged(predicted: float | None, figure: Figure, close: float, language: str) -> str:

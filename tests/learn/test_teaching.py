@@ -82,3 +82,18 @@ def test_commands_may_be_run_at_the_prompt(lesson: Lesson, lab: Lab) -> None:
     examine(lesson, lab, reader, "en", 1)
     assert reader.commands[0] == ("explain", "probe.wrong")
     assert reader.answers == []
+
+
+def test_what_predictions_are_made_from_is_measured_before_they_are_asked_for(lesson: Lesson, lab: Lab) -> None:
+    key = next(iter(page(1, "en").labels))
+    prepared = replace(lesson, prepare=lambda _: [Figure(key, 7.0, "x", "known before")])
+    teach(prepared, lab, reader := Scripted(["1", "2", "3"]), "en")
+    given = next(at for at, said in enumerate(reader.heard) if "known before" in said)
+    assert given < next(at for at, said in enumerate(reader.heard) if said in page(1, "en").questions.values())
+
+
+def test_an_incident_without_a_rule_is_shown_by_its_commands(lesson: Lesson, lab: Lab) -> None:
+    without = replace(lesson, exercise=lambda lab, draw: replace(incident(lab, draw), rule=None))
+    examine(without, lab, reader := Scripted(["a", "a", "a"]), "en", 1)
+    assert "None" not in reader.all_heard
+    assert reader.commands == [("report", "file")]

@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from diag.learn.lesson import Lab
 from diag.model.benchmark import Machine, MeasuredCeiling
-from diag.probes.machine import machine_of
 from tests.builders.benchmark import bandwidth
 from tests.learn.fired import fired
+from tests.learn.quiet import on_one_core
 
 pytest.importorskip("torch")
 
 HEADROOM = 1.2
 """Of the ceiling over what a healthy vector add reached: a calibration would take longer than the lesson."""
 
+MOST_ROTATED = 1 << 30
+"""Bytes of all sets together: several times what the caches of most cores hold."""
+
+
+@pytest.fixture(scope="module")
+def memory_per_s(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Bytes that a vector add gets from memory: past the real caches, as far as memory allows."""
+    from diag.learn import probing
+    from diag.probes.calibration import host
+    from diag.probes.machine import cache_bytes
+    from diag.probes.tensors import PAST
+
+    room = min(MOST_ROTATED, (host.available_bytes() or MOST_ROTATED) // 8)
+    with on_one_core():
+        run = probing.run_of(Lab(tmp_path_factory.mktemp("memory"), "cpu", scale="tiny"), "vector_add", "out")
+        past = replace(run, setup=replace(run.setup, cache_bytes=min(cache_bytes("cpu"), room // PAST)))
+        healthy = probing.measured(past, "tiny")
+    assert healthy.n_bytes is not None
+    return 1e9 * healthy.n_bytes / healthy.p5_ns
+
 
 @pytest.fixture(autouse=True)
-def ceilings(monkeypatch: pytest.MonkeyPatch) -> None:
+def ceilings(memory_per_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from diag.learn import probing
+    from diag.probes.machine import machine_of
 
     def of(lab: Lab) -> tuple[Machine, Sequence[MeasuredCeiling]]:
-        healthy = probing.probed(lab, probing.run_of(lab, "vector_add", "out"))
-        assert healthy.bytes_per_s is not None
-        return machine_of(lab.device), [bandwidth(HEADROOM * healthy.bytes_per_s)]
+        return machine_of(lab.device), [bandwidth(HEADROOM * memory_per_s)]
 
     monkeypatch.setattr(probing, "ceilings_of", of)
 
@@ -49,3 +69,13 @@ def test_each_fault_is_found_by_its_rule(lab: Lab, fault: str, monkeypatch: pyte
     incident = two_numbers.exercise(lab, random.Random(0))
     assert incident.fault == fault
     assert incident.rule in fired(incident.commands)
+
+
+def test_a_healthy_sum_is_not_called_wrong(lab: Lab) -> None:
+    from diag.learn.exercises import two_numbers
+    from diag.learn.probing import ceilings_of, written
+    from diag.model.benchmark import Benchmark
+
+    machine, ceilings = ceilings_of(lab)
+    file = written(lab, Benchmark(machine, ceilings, (two_numbers._measured(lab),)))
+    assert "probe.wrong" not in fired([("report", str(file))])
