@@ -69,10 +69,12 @@ class Incident:
     """Key of the fault in the texts of the exercise."""
     commands: Sequence[Command]
     """By which the reader may look at it; they may not tell the fault by their words."""
-    rule: str
-    """Whose finding proves it."""
+    rule: str | None
+    """Whose finding proves it; None: the commands' output does, beside the claims."""
     figures: Sequence[Figure] = ()
     """What was really injected, shown after the answer."""
+    claims: Sequence[Figure] = ()
+    """What is said of it, shown beforehand; without a formula where nobody gave one."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,4 @@ class Lesson:
     """Raises ToolMissing for what is not installed, saying how to install it."""
     exercise: Callable[[Lab, random.Random], Incident]
     """Draws a fault, runs a program that has it, and leaves its evidence in the lab's folder."""
+    needs_torch: bool = True

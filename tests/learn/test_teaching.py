@@ -82,3 +82,12 @@ def test_commands_may_be_run_at_the_prompt(lesson: Lesson, lab: Lab) -> None:
     examine(lesson, lab, reader, "en", 1)
     assert reader.commands[0] == ("explain", "probe.wrong")
     assert reader.answers == []
+
+
+def test_claims_are_shown_beforehand_and_proved_by_a_command(lesson: Lesson, lab: Lab) -> None:
+    claim = Figure("add_intensity", 0.5, "FLOP/byte", "")
+    claimed = replace(lesson, exercise=lambda *_: Incident(FAULT, [("plan", "memory")], None, (), (claim,)))
+    examine(claimed, lab, reader := Scripted(["a", "b", "c"]), "en", 1)
+    assert "0.5 FLOP/byte" in reader.heard[1]
+    assert "diag plan memory" in reader.heard[2]
+    assert reader.heard[-1].endswith("what was claimed.")
