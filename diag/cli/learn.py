@@ -19,7 +19,7 @@ from diag.cli.terminal import StatusLine, color, note, width, write
 from diag.errors import DiagError, UsageError
 
 if TYPE_CHECKING:
-    from diag.learn.lesson import Command, Lab
+    from diag.learn.lesson import Command, Lab, Lesson
 
 
 class Language(enum.StrEnum):
@@ -58,14 +58,18 @@ def learn(
         raise UsageError("A lesson and an exercise are two things. Leave out one of them.")
     if seed is not None and exercise is None:
         raise UsageError("--seed draws the fault of an exercise. Name one: diag learn --exercise LESSON --seed N")
-    if number is None and exercise is None:
+    wanted = number if exercise is None else exercise
+    if wanted is None:
         _list(lang.value)
         return
-    with StatusLine() as status, _lab(keep, device, status) as lab:
-        if number is not None:
-            _teach(number, lab, lang.value)
-        elif exercise is not None:
-            _examine(exercise, lab, lang.value, seed)
+    from diag.learn.course import lesson
+
+    taken = lesson(wanted)
+    with StatusLine() as status, _lab(taken, keep, device, status) as lab:
+        if exercise is None:
+            _teach(taken, lab, lang.value)
+        else:
+            _examine(taken, lab, lang.value, seed)
 
 
 def _list(language: str) -> None:
@@ -77,31 +81,29 @@ def _list(language: str) -> None:
     write("\n".join([words(language)["course"], *lines, "", "diag learn 1 · diag learn --exercise 1", ""]))
 
 
-def _teach(number: int, lab: Lab, language: str) -> None:
-    from diag.learn.course import lesson
+def _teach(lesson: Lesson, lab: Lab, language: str) -> None:
     from diag.learn.teaching import teach
 
-    teach(lesson(number), lab, Terminal(), language)
+    teach(lesson, lab, Terminal(), language)
 
 
-def _examine(number: int, lab: Lab, language: str, seed: int | None) -> None:
-    from diag.learn.course import lesson
+def _examine(lesson: Lesson, lab: Lab, language: str, seed: int | None) -> None:
     from diag.learn.examining import examine
 
     chosen = random.randrange(1 << 31) if seed is None else seed
-    hypothesis = examine(lesson(number), lab, Terminal(), language, chosen)
-    note(f"The same again: diag learn --exercise {number} --seed {chosen}")
+    hypothesis = examine(lesson, lab, Terminal(), language, chosen)
+    note(f"The same again: diag learn --exercise {lesson.number} --seed {chosen}")
     if not hypothesis.holds:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _lab(keep: Path | None, device: DeviceChoice, status: StatusLine) -> Iterator[Lab]:
+def _lab(lesson: Lesson, keep: Path | None, device: DeviceChoice, status: StatusLine) -> Iterator[Lab]:
     """What is recorded lies in a folder that is gone afterwards, unless it is to be kept."""
     from diag.learn.lesson import Lab
     from diag.probes.machine import device_of
 
-    where = device_of(device.value)
+    where = device_of(device.value) if lesson.needs_torch else "cpu"
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="diag-learn-") as folder:
             yield Lab(Path(folder), where, status)
