@@ -22,10 +22,11 @@ class LoggedRun:
     backend: str = "synthetic"
     model: str | None = None
     label: str | None = None
+    diag_version: str = "0"
 
     def records(self) -> Iterator[Record]:
         yield Header(
-            diag_version="0", label=self.label, backend=self.backend, model=self.model, load=self.load,
+            diag_version=self.diag_version, label=self.label, backend=self.backend, model=self.model, load=self.load,
             engine=self.engine,
         )  # fmt: skip
         yield from self.requests
