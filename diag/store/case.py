@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
