@@ -3,10 +3,11 @@
     python examples/postmortem/make_report.py transpose.ncu-rep
     diag report transpose.ncu-rep
 
-Both read 4096 x 4096 floats and write them transposed, one thread for each. Read row by row, neighbouring lanes write 16 KiB
+Both read 4096 x 4096 floats and write them transposed, one thread for each. Row by row, neighbouring lanes write 16 KiB
 apart: a store of a warp touches 32 sectors where 4 would do. In tiles, staged through shared memory, both loads and
 stores touch 4. All counts follow from these sizes, and times from the rates below; none was measured. The device is
-made up and says so; the file has the layout that ncu writes (docs/formats/ncu-rep.md). It needs no GPU and no ncu.
+made up and says so; the file has the layout that ncu writes (docs/formats/ncu-rep.md), and NVIDIA's own reader opens
+it. It needs no GPU and no ncu.
 """
 
 from __future__ import annotations
@@ -46,11 +47,16 @@ LOAD, STORE = 2, 4
 Value = int | float
 PROCESS = 4000
 
+REQUIRED_BY_NVIDIA = bytes.fromhex("10 01 18 01 20 01 40 03  4a 06 08 00 10 00 18 00")
+"""Fields of a launch that diag passes over and NVIDIA's reader insists on: four numbers, and an offset."""
+
 
 @dataclass(frozen=True)
 class Transposition:
-    """One of the two kernels. Sectors are those of a request; a warp waits so many cycles of those from one instruction to
-    the next."""
+    """One of the two kernels.
+
+    Sectors are those of a request; a warp waits so many cycles of those from one instruction to the next.
+    """
 
     name: str
     store_sectors: int
@@ -122,13 +128,14 @@ KERNELS = (
 
 
 def report() -> bytes:
-    """A mark, a header, then blocks: how ncu was run, the names of metrics, a launch in each of the next, the machine."""
+    """A mark, a header, then blocks: how ncu was run, the names of metrics, a launch in each of two, the machine."""
     names: dict[str, int] = {}
     launches = [block(launched(kernel, names), n_results=1) for kernel in KERNELS]
     settings = {"settings": {"clock_control": b"Base", "replay": b"Kernel"}}
     version = {"provider": b"Synthetic", "version": b"made by examples/postmortem/make_report.py"}
     attributes = {"compute_capability_major": 8, "compute_capability_minor": 0, "multiprocessor_count": SMS}
     device = {
+        "id": 0,
         "name": b"Synthetic GPU",
         "attributes": [
             {"name": f"device__attribute_{name}".encode(), "value": {"uint64": value}}
@@ -173,9 +180,10 @@ def launched(kernel: Transposition, names: dict[str, int]) -> bytes:
         grid={"x": N * N // THREADS, "y": 1, "z": 1},
         block={"x": THREADS, "y": 1, "z": 1},
         metrics=metrics,
+        source={"reference": 0},
         clock={"requested": 1, "executed": 1},
     )
-    return launch.SerializeToString()  # type: ignore[no-any-return]
+    return launch.SerializeToString() + REQUIRED_BY_NVIDIA  # type: ignore[no-any-return]
 
 
 def valued(value: Value) -> Mapping[str, Value]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from diag.ingest.ncu_official.read import read
 from tests.examples.shown import EXAMPLES, Shown, printed_by, shown_in
 
 REPORT = EXAMPLES / "data/transpose.ncu-rep"
@@ -19,6 +20,12 @@ def test_the_report_is_what_its_script_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXAMPLES / "postmortem/make_report.py", made], check=True)
     assert made.read_bytes() == REPORT.read_bytes()
     assert b"Synthetic" in made.read_bytes()
+
+
+def test_nvidias_own_reader_opens_it() -> None:
+    pytest.importorskip("ncu_report")
+    launches = read(REPORT).launches
+    assert [launch.short_name for launch in launches] == ["transpose_rows", "transpose_tiles"]
 
 
 def test_the_walk_goes_from_the_verdict_to_the_rows() -> None:
