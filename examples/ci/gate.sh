@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Fails when a candidate is slower than its baseline, by more than a limit and beyond noise.
 #
-#     examples/ci/gate.sh FOLDER BASELINE CANDIDATE
+#     examples/ci/gate.sh FOLDER BASELINE [CANDIDATE]
 #     examples/ci/gate.sh gate "python base/train.py" "python head/train.py"
 #
 # BASELINE and CANDIDATE are commands that record one run into the trace which they get as one more argument. FOLDER keeps
-# the traces of both and what was told. A baseline that it already has is kept, and only the candidate is recorded.
+# the traces of both and what was told. A baseline that it already has is kept, and only the candidate is recorded; without
+# a CANDIDATE only the baseline is.
 #
 #     REPEATS    runs of each side (default: 3): what they differ by is the noise
 #     LIMIT_PCT  growth that is let pass (default: 10)
@@ -20,11 +21,11 @@ limit_pct=${LIMIT_PCT:-10}
 metric=${METRIC:-step}
 format=${FORMAT:-text}
 
-if [ $# != 3 ]; then
-    echo "usage: gate.sh FOLDER BASELINE CANDIDATE" >&2
+if [ $# -lt 2 ] || [ $# -gt 3 ]; then
+    echo "usage: gate.sh FOLDER BASELINE [CANDIDATE]" >&2
     exit 2
 fi
-folder=$1 baseline=$2 candidate=$3
+folder=$1 baseline=$2 candidate=${3-}
 
 # record SIDE NUMBER COMMAND
 record() {
@@ -43,8 +44,9 @@ mkdir -p "$folder/baseline" "$folder/candidate" || exit 2
 # In turns, so that what slows the machine for a while slows both sides.
 for number in $(seq "$repeats"); do
     [ "$keep_baseline" ] || record baseline "$number" "$baseline"
-    record candidate "$number" "$candidate"
+    [ -z "$candidate" ] || record candidate "$number" "$candidate"
 done
+[ "$candidate" ] || exit 0
 
 diag compare "$folder/baseline" "$folder/candidate" \
     --metric "$metric" --fail-on-regression "$limit_pct" --format "$format" | tee "$folder/comparison.txt"

@@ -1,6 +1,6 @@
 """What pages show of commands: blocks of the kind `console`, a command after `$ `, below it what it prints.
 
-A line `…` stands for any number of lines. Commands are run as a reader would, in the folder of the examples.
+A line `…` stands for any number of lines. Commands are run as a reader runs them, in a folder that has `examples`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,21 @@ def shown_in(page: Path) -> list[Shown]:
     return [Shown(command, output.rstrip("\n")) for command, _, output in parts]
 
 
-def environment(cache: Path) -> dict[str, str]:
-    """That of a user with a terminal of 80 columns, a cache of their own and no measured ceilings."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ours = {"PATH": path, "COLUMNS": "80", "DIAG_CACHE": str(cache), "DIAG_CEILINGS": str(cache / "none")}
-    return {**os.environ, **ours}
-
-
-def printed_by(command: str, cache: Path, folder: Path = EXAMPLES) -> str:
-    ran = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment(cache), capture_output=True, text=True, check=False
+def run(command: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """By a user with a terminal of 80 columns, no measured ceilings, and a cache that lies in the folder."""
+    ours = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "COLUMNS": "80",
+        "DIAG_CACHE": str(folder / "cache"),
+        "DIAG_CEILINGS": str(folder / "none"),
+    }
+    environment = {**os.environ, **ours, **more}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
+
+
+def printed_by(command: str, folder: Path) -> str:
+    ran = run(command, folder)
     assert ran.returncode == 0, f"{command}: {ran.stderr}"
     return ran.stdout

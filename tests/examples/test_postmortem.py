@@ -32,19 +32,7 @@ def test_the_walk_goes_from_the_verdict_to_the_rows() -> None:
     assert [shown.command.split()[1] for shown in WALK] == ["report", "explain", "query", "query"]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.mark.parametrize("shown", WALK, ids=[f"{number} {shown.command[:20]}" for number, shown in enumerate(WALK)])
-def test_a_command_prints_what_is_shown(shown: Shown, cache: Path) -> None:
-    printed = printed_by(shown.command, cache)
+def test_a_command_prints_what_is_shown(shown: Shown, checkout: Path) -> None:
+    printed = printed_by(shown.command, checkout)
     assert shown.fits(printed), printed
-
-
-def test_a_page_that_shows_something_else_is_noticed() -> None:
-    assert Shown("c", "a\n…\nd").fits("a\nb\nc\nd\n")
-    assert Shown("c", "a\nb").fits("a\nb\n")
-    assert not Shown("c", "a\n…\nx").fits("a\nb\nc\nd\n")
-    assert not Shown("c", "a\nb").fits("a\nb\nc\n")

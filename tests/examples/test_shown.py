@@ -1,0 +1,20 @@
+"""What pages show is compared line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.examples.shown import Shown, shown_in
+
+
+def test_a_page_that_shows_something_else_is_noticed() -> None:
+    assert Shown("c", "a\n…\nd").fits("a\nb\nc\nd\n")
+    assert Shown("c", "a\nb").fits("a\nb\n")
+    assert not Shown("c", "a\n…\nx").fits("a\nb\nc\nd\n")
+    assert not Shown("c", "a\nb").fits("a\nb\nc\n")
+
+
+def test_commands_and_their_outputs_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Text\n```console\n$ one a\n1\n\n2\n$ two\n```\n```text\n$ three\n```\n")
+    assert shown_in(page) == [Shown("one a", "1\n\n2"), Shown("two", "")]
