@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from tests.examples.shown import Shown, shown_in
+from tests.examples.shown import EXAMPLES, Shown, shown_in
 
 
 def test_a_page_that_shows_something_else_is_noticed() -> None:
@@ -18,3 +19,10 @@ def test_commands_and_their_outputs_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Text\n```console\n$ one a\n1\n\n2\n$ two\n```\n```text\n$ three\n```\n")
     assert shown_in(page) == [Shown("one a", "1\n\n2"), Shown("two", "")]
+
+
+def test_the_index_lists_every_example_and_nothing_else() -> None:
+    named = set(re.findall(r"^\| \[([^\]]+)\]", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE))
+    there = {path.name for path in EXAMPLES.iterdir() if path.name not in {"README.md", "__pycache__"}}
+    assert there <= named
+    assert named - there <= {"plugin"}
