@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from diag import __version__
+from diag import __version__, plugins
 from diag.errors import DiagError
 from diag.rules.analysis import AnalysisOptions, analyse, digest_of
 from diag.rules.finding import Finding
@@ -111,10 +111,12 @@ JUDGING = (
 
 @cache
 def digest_of_code() -> str:
-    """Digest of everything that a report depends on, so that an edited rule is run again."""
+    """Digest of everything that a report depends on, so that an edited rule is run again, be it of a plug-in."""
     digest = hashlib.sha256()
     for package in JUDGING:
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())
+    for plugin in plugins.installed(plugins.RULES):
+        digest.update(plugin.digest.encode())
     return digest.hexdigest()
