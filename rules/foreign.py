@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -14,18 +14,23 @@ from diag.rules.engine import Rule
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
 
 
-def asked(rule: Rule, about: Subject, decide: Callable[[], Iterator[Answer]]) -> Iterable[Answer]:
-    """The answers of a rule. One of a plug-in that fails over `about` has answered nothing of it."""
+def asked(
+    rule: Rule, about: Subject, decide: Callable[[], Iterator[Answer]], sources: Collection[int] = ()
+) -> Iterable[Answer]:
+    """The answers of a rule. One of a plug-in that fails over `about` has answered nothing of it.
+
+    `sources`: those that an answer may be about, where `about` is not of the only one.
+    """
     if not rule.is_of_plugin:
         return decide()
     try:
         with plugins.blamed(plugins.owner(rule.module)):
-            return [checked(answer) for answer in decide()]
+            return [checked(answer, sources or (about.source,)) for answer in decide()]
     except PluginError as error:
         return [CannotTell(about, str(error))]
 
 
-def checked(answer: Answer) -> Answer:
+def checked(answer: Answer, sources: Collection[int]) -> Answer:
     """The same answer. Raises TypeError or ValueError for one that a report could not keep or show: no checker of types
     need have seen it.
     """
@@ -33,6 +38,8 @@ def checked(answer: Answer) -> Answer:
         raise TypeError(f"a rule answers a Finding, Clear or CannotTell, and not {type(answer).__name__}")
     plain = msgspec.to_builtins(answer, enc_hook=_encode)
     msgspec.convert(plain, type(answer), dec_hook=lambda *_: np.empty(0, np.int64))
+    if answer.subject.source not in sources:
+        raise ValueError(f"it answered about source {answer.subject.source}, which it was not asked about")
     if isinstance(answer, Finding):
         for unit in (evidence.unit for evidence in answer.evidence):
             if unit not in units.EVIDENCE:

@@ -32,6 +32,7 @@ from diag.rules.foreign import asked
 from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
+from diag.store.case import Source
 from diag.timeline.trace import Trace
 
 Kind = TypeVar("Kind", bound=Rule)
@@ -91,7 +92,7 @@ def run(rule: TraceRule, trace: Trace, limits: Limits) -> Iterator[Answer]:
             beyond = trace.source.kind not in fact.formats
             yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
-    for answer in asked(rule, Subject(trace.source.id), lambda: rule.decide(trace, limits)):
+    for answer in asked(rule, Subject(trace.source.id), lambda: rule.decide(trace, limits), _ids(trace.sources)):
         answer = replace(told_apart(answer, trace), rule=rule.id)
         if isinstance(answer, Finding) and (trace.source.is_cut or trace.source.are_names_lost):
             answer = replace(answer, confidence="low")
@@ -132,15 +133,21 @@ def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
 def run_on_job(rule: JobRule, job: Job, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one job, stamped with the rule's id."""
     if job.has_any(rule.needs):
-        for answer in asked(rule, Subject(job.sources[0].id), lambda: rule.decide(job, limits)):
+        for answer in asked(rule, Subject(job.sources[0].id), lambda: rule.decide(job, limits), _ids(job.sources)):
             yield replace(answer, rule=rule.id)
 
 
 def run_on_serving(rule: ServingRule, runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about the serving runs of a case, stamped with the rule's id."""
     if runs:
-        for answer in asked(rule, Subject(runs[0].source_id), lambda: rule.decide(runs, limits)):
+        for answer in asked(
+            rule, Subject(runs[0].source_id), lambda: rule.decide(runs, limits), {each.source_id for each in runs}
+        ):
             yield replace(answer, rule=rule.id)
+
+
+def _ids(sources: Sequence[Source]) -> set[int]:
+    return {source.id for source in sources}
 
 
 LONGEST_REASON = 500

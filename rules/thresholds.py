@@ -8,7 +8,9 @@ from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from diag import plugins
 from diag.errors import PluginError, UsageError
@@ -45,25 +47,20 @@ def of_plugin(plugin: plugins.Plugin) -> Tables:
     """Those in the file beside its module. Raises PluginError where it is no such file, or about rules of diag."""
     text = plugin.text_beside(FILE)
     with plugins.blamed(plugin.title):
-        tables = tomllib.loads(text or "")
+        tables: Tables = tomllib.loads(text or "")
         for rule, table in tables.items():
-            for name, entry in table.items():
-                if rule in _own() or not _is_threshold(entry):
-                    raise ValueError(
-                        f'{FILE} sets ["{rule}".{name}], which is of a rule of diag, or lacks a value from 0 to '
-                        f"{LARGEST:g} and its source"
-                    )
+            try:
+                msgspec.convert(table, dict[str, _Entry])
+            except msgspec.ValidationError as error:
+                raise ValueError(f'its {FILE} holds no thresholds in ["{rule}"]: {error}') from error
+        if taken := sorted(tables.keys() & _own().keys()):
+            raise ValueError(f"its {FILE} sets thresholds of diag's own {', '.join(taken)}")
         return tables
 
 
-def _is_threshold(entry: object) -> bool:
-    return (
-        isinstance(entry, dict)
-        and not isinstance(entry.get("value"), bool)
-        and isinstance(entry.get("value"), int | float)
-        and 0 <= entry["value"] <= LARGEST
-        and isinstance(entry.get("source"), str)
-    )
+class _Entry(msgspec.Struct):
+    value: Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
+    source: str
 
 
 def source_of(rule: str, name: str) -> str:
