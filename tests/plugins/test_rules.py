@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from diag.cluster.gathering import gathered
+from diag.cluster.reading import Reading
+from diag.cluster.shards import shards_of
+from diag.cluster.workers import Processes
 from diag.errors import UsageError
 from diag.ingest.importer import ImportOptions, open_inputs
-from diag.render import explanation
+from diag.ingest.inputs import find_inputs
+from diag.render import RENDERERS, explanation, rule_pages
 from diag.rules import thresholds
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.engine import rules
@@ -158,3 +163,38 @@ def test_a_plugin_that_changed_is_asked_anew(install: Install, tmp_path: Path, c
         assert len(fingerprints()) == 2
         install(with_rule(**change))
         assert len(fingerprints()) == 3
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_every_format_tells_what_plugins_found_and_what_became_of_the_broken(
+    install: Install, case_file: Path, name: str
+) -> None:
+    found = FINDING.format(value=1, unit="count").replace("'t'", "'Found by a plug-in'")
+    install(
+        with_rule(RULE.replace(CLEAR, found)),
+        with_rule(RULE.replace("mine.answer", "fails.answer").replace(CLEAR, "1 / 0; yield"), module="fails"),
+        with_rule("1 / 0", module="lost"),
+    )
+    shown = " ".join(RENDERERS[name](report_on(case_file), width=10_000, top=1000).split())
+    assert "Found by a plug-in" in shown
+    assert "the plug-in fails (fails 1.0) failed: ZeroDivisionError: division by zero" in shown
+    assert "the plug-in lost (lost 1.0) failed: ZeroDivisionError: division by zero" in shown
+
+
+def test_pages_of_rules_are_of_diag_alone_and_the_terminal_shows_any(install: Install) -> None:
+    install(with_rule(), with_rule("1 / 0", module="lost"))
+    assert not {"mine.answer.md", "plugin.lost.lost.md"} & rule_pages.pages().keys()
+    assert rule_pages.page(rules()["mine.answer"]).startswith("# mine.answer\n")
+    assert "ZeroDivisionError" in rule_pages.page(rules()["plugin.lost.lost"])
+
+
+def test_workers_ask_them_too(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is a process of its own."""
+    monkeypatch.setenv("DIAG_CACHE", str(tmp_path / "cache"))
+    install(with_rule(), with_rule("1 / 0", module="lost"))
+    imports, options = ImportOptions(), AnalysisOptions()
+    shards, others = shards_of(find_inputs([TRACE]))
+    with gathered(shards, others, imports, Reading.of(imports, options), Processes(1), print) as case:
+        report = report_of(case, options)
+    assert report.clear[-1].rule == "mine.answer"
+    assert untold(report)["plugin.lost.lost"].endswith("ZeroDivisionError: division by zero")
