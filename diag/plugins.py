@@ -9,7 +9,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.machinery import ModuleSpec
@@ -47,6 +47,10 @@ class Plugin:
     def title(self) -> str:
         return f"{self.entry.name} ({self.package} {self.version})"
 
+    @property
+    def module(self) -> str:
+        return self.entry.value.partition(":")[0].strip()
+
     def load(self) -> object:
         """What the entry point names. Raises PluginError, whatever its import raises."""
         with blamed(self.title):
@@ -55,7 +59,7 @@ class Plugin:
     def text_beside(self, name: str) -> str | None:
         """A file in the folder of its module, None where there is none. Raises PluginError."""
         with blamed(self.title):
-            module = find_spec(self.entry.module)
+            module = find_spec(self.module)
             file = Path(module.origin).with_name(name) if module and module.origin else None
             return file.read_text("utf-8") if file and file.is_file() else None
 
@@ -64,20 +68,20 @@ class Plugin:
         """Of its name, its version and the code of its package: what it said before it changed is not what it says."""
         digest = hashlib.sha256(repr((self.entry.value, self.title)).encode())
         for file in self._files():
-            digest.update(repr(str(file)).encode())
-            digest.update(file.read_bytes())
+            with suppress(OSError):
+                digest.update(repr(str(file)).encode() + file.read_bytes())
         return digest.hexdigest()
 
     def _files(self) -> Iterator[Path]:
-        for place in _places(_spec_of_package(self.entry.module)):
+        for place in _places(_spec_of_package(self.module)):
             files = [place] if place.is_file() else place.rglob("*")
-            yield from sorted(file for file in files if file.suffix in (".py", ".toml") and os.access(file, os.R_OK))
+            yield from sorted(file for file in files if file.suffix in (".py", ".toml"))
 
 
 def _spec_of_package(module: str) -> ModuleSpec | None:
     try:
         return find_spec(module.partition(".")[0])
-    except ValueError:  # a module that has lost what it was loaded from
+    except ValueError:  # it is no name of a module
         return None
 
 
@@ -104,7 +108,7 @@ def are_off() -> bool:
 def owner(module: str) -> str:
     """The title of the plug-in whose rules a module holds; the module itself where nobody installed it as one."""
     package = module.partition(".")[0]
-    titles = (plugin.title for plugin in installed(RULES) if plugin.entry.module.partition(".")[0] == package)
+    titles = (plugin.title for plugin in installed(RULES) if plugin.module.partition(".")[0] == package)
     return next(titles, module)
 
 

@@ -299,7 +299,7 @@ def _lost(plugin: plugins.Plugin, because: str) -> LostRules:
         "Refute": "diag explain lists the rules of the plug-in.",
     }
     title = f"The rules of the plug-in {plugin.title}, which cannot be loaded"
-    return LostRules(f"plugin.{plugin.package}.{plugin.entry.name}", title, sections, plugin.entry.module, (), because)
+    return LostRules(f"plugin.{plugin.package}.{plugin.entry.name}", title, sections, plugin.module, (), because)
 
 
 def trace_rule(rule_id: str) -> TraceRule:

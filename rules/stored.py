@@ -18,6 +18,7 @@ import numpy as np
 from diag import __version__, plugins
 from diag.errors import DiagError
 from diag.rules.analysis import AnalysisOptions, analyse, digest_of
+from diag.rules.engine import rules
 from diag.rules.finding import Finding
 from diag.rules.report import Report
 from diag.store.case import Case
@@ -119,4 +120,5 @@ def digest_of_code() -> str:
                 digest.update(file.read_bytes())
     for plugin in plugins.installed(plugins.RULES):
         digest.update(plugin.digest.encode())
+        digest.update(repr(list(rules())).encode())  # it may want for another package, which comes or goes
     return digest.hexdigest()

@@ -9,6 +9,7 @@ import pytest
 
 from diag import plugins
 from diag.errors import PluginError, StorageError
+from diag.rules.engine import rules
 from tests.plugins.conftest import Install
 from tests.plugins.packages import Package, with_rule
 
@@ -25,11 +26,13 @@ def test_a_module_belongs_to_who_installed_its_package(install: Install) -> None
     assert plugins.owner("elsewhere") == "elsewhere"
 
 
-def test_a_package_that_lost_its_files_has_a_digest_and_cannot_be_loaded(install: Install) -> None:
-    install(Package("gone", {"diag.rules": "gone = not_there.rules"}, {}))
+@pytest.mark.parametrize("value", ["not_there.rules", "not there", ":", "", ".", "not_there:rules:more"])
+def test_an_entry_that_leads_nowhere_has_a_digest_and_cannot_be_loaded(install: Install, value: str) -> None:
+    install(Package("gone", {"diag.rules": f"gone = {value}"}, {}))
     (plugin,) = plugins.installed(plugins.RULES)
     assert len(plugin.digest) == 64
-    with pytest.raises(PluginError, match="ModuleNotFoundError: No module named 'not_there'"):
+    assert "plugin.gone.gone" in rules()
+    with pytest.raises(PluginError, match=r"the plug-in gone \(gone 1\.0\) failed: \w+Error"):
         plugin.load()
 
 

@@ -15,7 +15,7 @@ from diag.errors import UsageError
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.ingest.inputs import find_inputs
 from diag.render import RENDERERS, explanation, rule_pages
-from diag.rules import thresholds
+from diag.rules import stored, thresholds
 from diag.rules.analysis import AnalysisOptions
 from diag.rules.engine import rules
 from diag.rules.report import Report
@@ -82,6 +82,16 @@ def test_one_that_fails_cannot_tell(install: Install, case_file: Path, answer: s
     assert "mine.answer" not in {finding.rule for finding in report.findings} | {clear.rule for clear in report.clear}
     assert untold(report)["mine.answer"].startswith(f"the plug-in mine (mine 1.0) failed: {said}")
     assert report.findings
+
+
+def test_a_plugin_whose_own_need_is_installed_later_is_asked_anew(install: Install, tmp_path: Path) -> None:
+    """None of its own files has changed."""
+    install(with_rule(f"import wanted\n{RULE}"))
+    lost = stored.digest_of_code()
+    (tmp_path / "installed/wanted.py").write_text("")
+    install()
+    assert "mine.answer" in rules()
+    assert stored.digest_of_code() != lost
 
 
 def test_want_of_memory_is_no_fault_of_a_rule(install: Install, case_file: Path) -> None:
