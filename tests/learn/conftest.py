@@ -1,0 +1,21 @@
+"""A lab on this machine's CPU."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from diag.learn.lesson import Lab
+
+SMALL_CACHE_BYTES = 1 << 20
+"""That inputs are rotated past: the real one may take gigabytes of them."""
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """For measurements whose size does not matter. What depends on the real caches asks for its own."""
+    if find_spec("torch") is not None:
+        monkeypatch.setattr("diag.learn.probing.cache_bytes", lambda _: SMALL_CACHE_BYTES)
+    return Lab(tmp_path, "cpu", scale="tiny")
