@@ -74,7 +74,7 @@ def test_its_own_tests_pass(installed: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout
-    assert "7 passed" in ended.stdout
+    assert "8 passed" in ended.stdout
 
 
 def test_nothing_of_a_plugin_is_loaded_for_help(installed: Path) -> None:

@@ -34,6 +34,9 @@ def clock_below_maximum(trace: Trace, limits: Limits) -> Iterator[Answer]:
     if not trace.source.captured(KIND):
         yield CannotTell(Subject(trace.source.id), f"no counters of nvidia-smi were logged ({CAPTURE})")
         return
+    if trace.scope is not None:
+        yield CannotTell(Subject(trace.source.id), "--window and --range name parts of a timeline, and a log has none")
+        return
     gpus = _clocks(trace)
     if not gpus:
         yield CannotTell(Subject(trace.source.id), f"the log lacks one of {', '.join(NEEDED)} ({CAPTURE})")
@@ -96,18 +99,11 @@ def _judged(clocks: Clocks, source: int, limits: Limits) -> Answer:
 
 
 def _clocks(trace: Trace) -> list[Clocks]:
-    """One for each GPU of the log. Samples that lack one of the counters, or lie outside of the part that a report is
-    about, do not count.
-    """
+    """One for each GPU of the log; samples that lack one of the counters do not count."""
     columns = trace.case.arrays(_SAMPLES.format(source=trace.source.id), _COLUMNS)
     gpu, time_ns, busy_pct, sm_mhz, highest_mhz = columns.values()
-    in_scope = True if trace.scope is None else trace.scope.measure_within(time_ns, time_ns + 1) > 0
-    each = ((one, (gpu == one) & in_scope) for one in np.unique(gpu).tolist())
-    return [
-        Clocks(one, time_ns[mine], busy_pct[mine] / 100, sm_mhz[mine], highest_mhz[mine])
-        for one, mine in each
-        if mine.any()
-    ]
+    each = ((one, gpu == one) for one in np.unique(gpu).tolist())
+    return [Clocks(one, time_ns[mine], busy_pct[mine] / 100, sm_mhz[mine], highest_mhz[mine]) for one, mine in each]
 
 
 _COLUMNS = {"gpu": "i4", "time_ns": "i8", "busy_pct": "f8", "sm_mhz": "f8", "highest_mhz": "f8"}

@@ -13,8 +13,12 @@ import pytest
 from diag.errors import InputError
 from diag.ingest.detect import detect
 from diag.ingest.importer import ImportOptions, open_inputs
+from diag.rules import thresholds
 from diag.rules.analysis import analyse
+from diag.rules.engine import trace_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Finding
+from diag.timeline.intervals import Intervals
+from diag.timeline.trace import Trace
 
 COLUMNS = ("utilization.gpu [%]", "clocks.current.sm [MHz]", "clocks.max.sm [MHz]")
 FULL, HALF, IDLE = ("97 %", "1980 MHz", "1980 MHz"), ("97 %", "990 MHz", "1980 MHz"), ("0 %", "345 MHz", "1980 MHz")
@@ -87,3 +91,12 @@ def test_a_gpu_that_is_hardly_busy_tells_nothing_about_its_clock(tmp_path: Path)
     (answer,) = said(log(tmp_path, *[HALF] * 9, *[IDLE] * 20))
     assert isinstance(answer, CannotTell)
     assert "busy in 9 samples" in answer.because
+
+
+def test_of_a_part_of_a_timeline_a_log_tells_nothing(tmp_path: Path) -> None:
+    """The rule is asked itself here: what it raises is seen."""
+    with open_inputs([log(tmp_path, *[HALF] * 20)], ImportOptions(use_cache=False)) as case:
+        trace = Trace(case, case.sources[0], scope=Intervals.empty())
+        (answer,) = trace_rule("smi.clock").decide(trace, thresholds.load()["smi.clock"])
+    assert isinstance(answer, CannotTell)
+    assert "a log has none" in answer.because
