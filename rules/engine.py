@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from threading import RLock
 
 from diag import plugins
 from diag.errors import PluginError
@@ -261,8 +262,12 @@ def rules() -> Mapping[str, Rule]:
     """All rules by id, in reading order; those of plug-ins come last."""
     for subject in SUBJECTS:
         import_module(f"diag.rules.{subject}")
-    _load_plugins()
+    with _LOADING:
+        _load_plugins()
     return _REGISTRY
+
+
+_LOADING = RLock()  # the terminal UI has two threads that may be the first to ask
 
 
 @cache
