@@ -54,7 +54,9 @@ class Shown:
     @property
     def is_grammar(self) -> bool:
         """It shows what may be given, not what to type: `diag report INPUT…`, `diag watch [PID]`."""
-        return bool(re.search(r"…|\[[A-Z:]+\]|(?<=\w)\|(?=\w)| \| --|\S {3,}\S", self.text)) and not re.search("['\"]", self.text)
+        return bool(re.search(r"…|\[[A-Z:]+\]|(?<=\w)\|(?=\w)| \| --|\S {3,}\S", self.text)) and not re.search(
+            "['\"]", self.text
+        )
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -106,7 +108,11 @@ def _of_block(page: str, block: Block) -> Iterator[Shown]:
             continue
         text = line.removeprefix("$ ")
         while at < len(block.lines) and _goes_on(text):
-            text = f"{text[:-1].rstrip()} {block.lines[at].strip()}" if text.endswith("\\") else f"{text}\n{block.lines[at]}"
+            text = (
+                f"{text[:-1].rstrip()} {block.lines[at].strip()}"
+                if text.endswith("\\")
+                else f"{text}\n{block.lines[at]}"
+            )
             at += 1
         printed = None
         if line.startswith("$ "):

@@ -23,7 +23,7 @@ from tests.builders.memory_snapshot import MemorySnapshot
 from tests.builders.nccl_tests import NcclTests, on_line
 from tests.builders.rank_job import RankJob
 from tests.builders.serving_log import LoggedRun, ServingLog, request
-from tests.builders.serving_results import vllm_result
+from tests.builders.serving_results import vllm_page, vllm_result
 from tests.builders.server_log import ServerLog, vllm_stats
 from tests.builders.topology import Topology
 from tests.cli.conftest import small_export
@@ -73,15 +73,6 @@ def _heartbeats(path: Path) -> None:
         (path / f"rank{rank}{SUFFIX}").write_text(json.dumps({**told, "time_ns": 10**18, "written_ns": 10**18}))
 
 
-def _metrics(path: Path) -> None:
-    served = 90 if path.name == "after.txt" else 10
-    path.write_text(
-        "# synthetic\n"
-        f'# TYPE vllm:request_success_total counter\nvllm:request_success_total{{model_name="acme/m"}} {served}\n'
-        '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="acme/m"} 3\n'
-    )
-
-
 def _real(path: Path) -> None:
     """A log that is not ours to publish."""
     shutil.copy(Path(os.environ["DIAG_REAL_REPORTS"]) / "nccl" / path.name, path)
@@ -109,8 +100,8 @@ STAND_INS: Mapping[str, Make] = {
     "ras-*.txt": RAS_WELL.write,
     "nccl-tests.txt": NcclTests(on_line(350e9, 20_000)).write,
     "topo.txt": Topology().write,
-    "before.txt": _metrics,
-    "after.txt": _metrics,
+    "before.txt": vllm_page(requests=60).write,
+    "after.txt": vllm_page().write,
     "dumps": absent_host().write,
     "beats": _heartbeats,
     "FOLDER": RankJob(n_steps=3).write,
@@ -136,7 +127,7 @@ NOT_RUN: Mapping[str, str] = {
 """Why a command is not run but only parsed, by patterns of commands."""
 
 SLOW = re.compile(
-    r"^diag (calibrate|probe (run|serve|inspect))|diag\.probes\.faults\.hang |hangs/holds-gil|TRITON_INTERPRET|&& diag probe"
+    r"^diag (calibrate|probe (run|serve|inspect))|diag\.probes\.faults\.hang|hangs/holds-gil|TRITON_INTERPRET|&& diag probe"
 )
 """Run by `make test-all` alone: measures, compiles or hangs for seconds."""
 
@@ -154,7 +145,9 @@ def why_not(command: str) -> str | None:
 
 def make(words: Sequence[str]) -> None:
     """What stands in for inputs among these words of a command, in the current folder; what is there stays."""
-    outputs = {after for word, after in pairwise(words) if word in ("-o", "--output", "--trace", "--evidence", "--record", ">")}
+    outputs = {
+        after for word, after in pairwise(words) if word in ("-o", "--output", "--trace", "--evidence", "--record", ">")
+    }
     for word in (Path(word) for word in words if word not in outputs):
         maker = next((make for pattern, make in STAND_INS.items() if fnmatch(str(word), pattern)), None)
         if maker is not None and not word.exists():

@@ -28,8 +28,8 @@ OPERATORS = set("|&;<>()")
 OWN_PROCESS = re.compile(r"^diag (?:calibrate|hang|probe|watch)\b")
 """They start processes, or measure."""
 
-OUTCOMES = {"--fail-on": (0, 1), "^zgrep": (1,)}
-"""What a command ends with, where that is not 0: a regression, and nothing found."""
+OUTCOMES = {"--fail-on": (0, 1), "^zgrep": (1,), "before.txt after.txt": (4,)}
+"""What a command ends with, where that is not 0: a regression; nothing found; nothing told, as the page says."""
 
 ITSELF = re.compile(r"(?<= )4711(?= |$)")
 """The process that pages watch: here the one that runs the tests."""
@@ -53,7 +53,9 @@ def with_commands(*, slow: bool) -> list[str]:
     return [
         page
         for page, of_page in SHOWN.items()
-        if any(bool(SLOW.search(each.text)) == slow and not each.is_grammar and not why_not(each.text) for each in of_page)
+        if any(
+            bool(SLOW.search(each.text)) == slow and not each.is_grammar and not why_not(each.text) for each in of_page
+        )
     ]
 
 
@@ -120,6 +122,7 @@ def ran(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     if words[0] == "diag" and not (OPERATORS & set(tokens(text))) and not OWN_PROCESS.match(text):
         capsys.readouterr()
         with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("diag.cli.verbs.app", tree())
             patched.setattr(sys, "argv", ["diag", *globbed(words[1:])])
             status = run()
         return status, *capsys.readouterr()
