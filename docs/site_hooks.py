@@ -1,7 +1,7 @@
 """What MkDocs cannot do by itself: pages that lie outside docs/, links to files that are no pages, and the verbs.
 
-A page reads well on a code host because it links to files of the repository. On the site, a link to a page leads to that
-page; any other file is named instead, or linked where `repo_url` of mkdocs.yml tells where the repository is.
+A page reads well on a code host because it links to files of the repository. On the site, a link to a page leads to
+that page; any other file is named instead, or linked where `repo_url` of mkdocs.yml tells where the repository is.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-import click
 import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -91,7 +91,7 @@ def helps() -> Iterator[tuple[str, str]]:
     yield from _helps(typer.main.get_command(app), "diag", None)
 
 
-def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
+def _helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
     context = command.make_context(name, [], parent=parent, resilient_parsing=True, max_content_width=HELP_COLUMNS)
     context.terminal_width = HELP_COLUMNS
     yield context.command_path, context.get_help()

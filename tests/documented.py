@@ -17,7 +17,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
 REMOTE_FONT = re.compile(r',\s*url\("https?://[^"]*"\) format\("\w+"\)')
-"""Rich names a font of this machine first, then where a network has it: who reads the documentation is not to ask there."""
+"""Rich names a font of this machine first, then where a network has it: a reader of the documentation asks nobody."""
 
 WhatCounts = Callable[[str], Sequence[object]]
 """Makes of a picture what has to be the same."""

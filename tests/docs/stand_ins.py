@@ -22,9 +22,9 @@ from tests.builders.live import device, watched
 from tests.builders.memory_snapshot import MemorySnapshot
 from tests.builders.nccl_tests import NcclTests, on_line
 from tests.builders.rank_job import RankJob
+from tests.builders.server_log import ServerLog, vllm_stats
 from tests.builders.serving_log import LoggedRun, ServingLog, request
 from tests.builders.serving_results import vllm_page, vllm_result
-from tests.builders.server_log import ServerLog, vllm_stats
 from tests.builders.topology import Topology
 from tests.cli.conftest import small_export
 from tests.docs.shown import ROOT
@@ -117,7 +117,7 @@ NOT_RUN: Mapping[str, str] = {
     r"^dask |--scheduler": "needs a cluster; tests/cluster makes one of this machine",
     r"^curl ": "needs a server",
     r"--url ": "needs a server; tests/cli/test_probe_serve.py has one",
-    r"^diag probe run all --scale full": "takes a GPU's bandwidth and memory; the tests run all probes at a small scale",
+    r"^diag probe run all --scale full": "needs a GPU; the tests run all probes at a small scale",
     r"^diag run ": "needs a program; tests/cli/test_run.py has some, for all profilers that there are",
     r"^diag tui": "needs a terminal; tests/tui drives it",
     r"^diag watch(?!.*--once)": "runs until it is ended; tests/cli/test_watch.py ends it",
@@ -127,7 +127,8 @@ NOT_RUN: Mapping[str, str] = {
 """Why a command is not run but only parsed, by patterns of commands."""
 
 SLOW = re.compile(
-    r"^diag (calibrate|probe (run|serve|inspect))|diag\.probes\.faults\.hang|hangs/holds-gil|TRITON_INTERPRET|&& diag probe"
+    r"^diag (calibrate|probe (run|serve|inspect))|&& diag probe"
+    r"|diag\.probes\.faults\.hang|hangs/holds-gil|TRITON_INTERPRET"
 )
 """Run by `make test-all` alone: measures, compiles or hangs for seconds."""
 
@@ -143,11 +144,12 @@ def why_not(command: str) -> str | None:
     return f"{', '.join(missing)} is not installed" if missing else None
 
 
+WRITTEN_BEHIND = ("-o", "--output", "--trace", "--evidence", "--record", ">")
+
+
 def make(words: Sequence[str]) -> None:
     """What stands in for inputs among these words of a command, in the current folder; what is there stays."""
-    outputs = {
-        after for word, after in pairwise(words) if word in ("-o", "--output", "--trace", "--evidence", "--record", ">")
-    }
+    outputs = {after for word, after in pairwise(words) if word in WRITTEN_BEHIND}
     for word in (Path(word) for word in words if word not in outputs):
         maker = next((make for pattern, make in STAND_INS.items() if fnmatch(str(word), pattern)), None)
         if maker is not None and not word.exists():
