@@ -68,7 +68,7 @@ docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their t
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.vendor_rules docs/nvidia-rules.md)
 
 site: $(DEV) ## Build the documentation as a site in build/site; no network is needed to read it
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "Open build/site/index.html"
 
 bench: $(DEV) ## Run the benchmarks of tests/bench

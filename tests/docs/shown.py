@@ -20,8 +20,8 @@ PAGES = sorted({path.relative_to(ROOT).as_posix() for pattern in SOURCES for pat
 PROGRAMS = """
     apt apt-get awk bash cat cd chmod cp curl cuobjdump dask diag dmesg docker echo env export gdb git grep gunzip gzip
     head helm jq jupyter kill kubectl ls make mkdir mkdocs mpirun mv ncclras ncu nohup nsys nvidia-smi pip pipx podman
-    py-spy pytest python python3 rm rsync sbatch scp sed sh sleep sqlite3 squeue srun ssh sudo tail tar timeout torchrun touch
-    uv vllm watch wget zcat zgrep
+    py-spy pytest python python3 rm rsync sbatch scp sed sh sleep sqlite3 squeue srun ssh sudo tail tar timeout torchrun
+    touch uv vllm watch wget zcat zgrep
 """.split()  # noqa: SIM905 - as a list it would be a page long
 
 SHELL = ("sh", "bash", "shell", "console")
