@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,6 +25,10 @@ _CACHES = (
 )
 
 
+def lies_in(folder: Path, module: ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").startswith(str(folder))
+
+
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Called again with another version of a package, it puts that in the place of the first."""
@@ -31,14 +36,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     monkeypatch.delenv(plugins.SWITCH)
     folder = tmp_path / "installed"
     folder.mkdir()
-    modules = set(sys.modules)
 
     def forget() -> None:
         engine._REGISTRY.clear()
         engine._REGISTRY.update(known)
-        for module in sys.modules.keys() - modules:
-            if not module.startswith("diag."):
-                del sys.modules[module]
+        for name in [name for name, module in sys.modules.items() if lies_in(folder, module)]:
+            del sys.modules[name]
         for each in _CACHES:
             each.cache_clear()
 
