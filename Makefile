@@ -64,6 +64,7 @@ docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their t
 	$(BIN)/python -m diag.render.rule_pages docs/rules
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 	$(BIN)/python -m tests.model.hardware_page docs/hardware.md
+	$(BIN)/python -m diag.learn.published docs/learn
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.page docs/validation.md)
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.vendor_rules docs/nvidia-rules.md)
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LINKED = ("kernels", "probes", "rules", "tui")
 """Folders of the root that are imported through a link in diag/."""
 
-OUTERMOST = {"compare", "render", "export", "doctor", "cluster", "tui", "cli"}
+OUTERMOST = {"compare", "render", "export", "doctor", "cluster", "tui", "learn", "cli"}
 """What compares, shows or writes, and is known to nothing below it."""
 
 MAY_NOT_IMPORT = {
@@ -29,19 +29,44 @@ MAY_NOT_IMPORT = {
     "serving": OUTERMOST | {"ranks", "launches", "ingest", "rules", "collect", "probes", "kernels"},
     "ingest": OUTERMOST | {"rules", "collect", "probes", "kernels"},
     "rules": OUTERMOST | {"ingest", "collect", "probes", "kernels"},
-    "compare": {"cluster", "ingest", "render", "export", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "export": {"cluster", "compare", "ingest", "render", "doctor", "tui", "cli", "collect", "probes", "kernels"},
-    "doctor": {"cluster", "compare", "rules", "render", "export", "tui", "cli", "probes", "kernels"},
-    "render": {"cluster", "ingest", "export", "tui", "cli", "collect", "probes", "kernels"},
+    "compare": {
+        "cluster",
+        "ingest",
+        "render",
+        "export",
+        "doctor",
+        "tui",
+        "learn",
+        "cli",
+        "collect",
+        "probes",
+        "kernels",
+    },
+    "export": {
+        "cluster",
+        "compare",
+        "ingest",
+        "render",
+        "doctor",
+        "tui",
+        "learn",
+        "cli",
+        "collect",
+        "probes",
+        "kernels",
+    },
+    "doctor": {"cluster", "compare", "rules", "render", "export", "tui", "learn", "cli", "probes", "kernels"},
+    "render": {"cluster", "ingest", "export", "tui", "learn", "cli", "collect", "probes", "kernels"},
     "cluster": (OUTERMOST - {"cluster"}) | {"collect", "probes", "kernels"},
-    "tui": {"cluster", "cli", "probes", "kernels"},
+    "tui": {"cluster", "learn", "cli", "probes", "kernels"},
+    "learn": {"cluster", "render", "export", "tui", "cli"},
     "collect": OUTERMOST | {"rules"},
     "probes": OUTERMOST | {"ingest", "rules"},
     "kernels": OUTERMOST | {"store", "timeline", "ingest", "rules", "collect", "probes"},
 }
-"""cli, tui, render → compare → rules; cli → cluster → rules, ingest; export → rules → launches, ranks, serving →
-timeline, model → store; doctor → collect → ingest → store; collectors and probes know no rules, and what the doctor
-found may be rendered."""
+"""cli → learn → probes, ingest; cli, tui, render → compare → rules; cli → cluster → rules, ingest; export → rules →
+launches, ranks, serving → timeline, model → store; doctor → collect → ingest → store; collectors and probes know no
+rules, and what the doctor found may be rendered."""
 
 
 def python_files(*folders: str) -> list[Path]:

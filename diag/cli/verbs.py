@@ -14,6 +14,7 @@ from diag.cli import (
     explain,
     export,
     hang,
+    learn,
     log,
     plan,
     plan_comm,
@@ -79,6 +80,7 @@ _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)
 _add(calibrate.calibrate, needs_words=False)
 _add(doctor.doctor, needs_words=False)
+_add(learn.learn, needs_words=False)
 
 app.add_typer(probe.app, short_help=probe.SUMMARY)
 _add(probe_list.list_probes, needs_words=False, to=probe.app, name="list")

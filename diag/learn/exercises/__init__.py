@@ -1,0 +1,1 @@
+"""The sick programs of the exercises, one file each."""

@@ -1,0 +1,1 @@
+"""The measurements of the lessons, one file each."""

@@ -1,0 +1,26 @@
+"""A lab on this machine's CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from diag.learn.lesson import Lab
+from tests.learn.quiet import on_one_core
+
+SMALL_CACHE_BYTES = 1 << 20
+"""That inputs are rotated past: the real one may take gigabytes of them."""
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """For measurements whose size does not matter. What depends on the real caches asks for its own."""
+    if find_spec("torch") is None:
+        yield Lab(tmp_path, "cpu", scale="tiny")
+        return
+    monkeypatch.setattr("diag.learn.probing.cache_bytes", lambda _: SMALL_CACHE_BYTES)
+    with on_one_core():
+        yield Lab(tmp_path, "cpu", scale="tiny")
