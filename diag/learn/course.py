@@ -10,6 +10,7 @@ from diag.learn.lesson import Lesson
 
 SLUGS: Mapping[int, str] = {
     1: "two_numbers",
+    2: "roofline",
 }
 """Of each lesson: its modules in `lessons` and `exercises`, and, with its number before it, its texts."""
 

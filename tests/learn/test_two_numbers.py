@@ -29,13 +29,14 @@ def memory_per_s(tmp_path_factory: pytest.TempPathFactory) -> float:
     from diag.learn import probing
     from diag.probes.calibration import host
     from diag.probes.machine import cache_bytes
+    from diag.probes.measured import measured
     from diag.probes.tensors import PAST
 
     room = min(MOST_ROTATED, (host.available_bytes() or MOST_ROTATED) // 8)
     with on_one_core():
         run = probing.run_of(Lab(tmp_path_factory.mktemp("memory"), "cpu", scale="tiny"), "vector_add", "out")
         past = replace(run, setup=replace(run.setup, cache_bytes=min(cache_bytes("cpu"), room // PAST)))
-        healthy = probing.measured(past, "tiny")
+        healthy = measured(past, "tiny")
     assert healthy.n_bytes is not None
     return 1e9 * healthy.n_bytes / healthy.p5_ns
 
