@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 
 def inverse_root(d: int) -> float:
-    return d**-0.5
+    return 1 / sqrt(d)
 
 
 def shrunk(total: Any, by: Any) -> Any:
@@ -39,13 +39,13 @@ class Online:
     scale: Callable[[int], float] = inverse_root
     """Of scores, by the size of a head."""
     rescaled: Callable[[Any, Any], Any] = shrunk
-    """The sum l when scores grow, by that factor."""
+    """The sum when scores grow, by that factor."""
     ahead: int = 0
     """How many tokens behind its own each one sees."""
     seen: Callable[[int, int], int] = all_of
     """How many of so many keys are worked on, by the size of a tile."""
     stored: Callable[[Any], Any] = as_it_is
-    """The sums l and o between two tiles."""
+    """Both sums between two tiles."""
 
     def __call__(self, q: Any, k: Any, v: Any) -> Any:
         import torch
@@ -61,16 +61,16 @@ class Online:
         import torch
 
         m = torch.full_like(q[..., :1], -inf)
-        l, o = torch.zeros_like(m), torch.zeros_like(q)
+        total, o = torch.zeros_like(m), torch.zeros_like(q)
         for at in range(0, min(first + q.shape[-2], self.seen(k.shape[-2], self.tile)), self.tile):
             keys = slice(at, at + self.tile)
             scores = self._scores(q, k[..., keys, :], first - at)
             larger = torch.maximum(m, scores.amax(-1, keepdim=True))
             shrink, p = (m - larger).exp(), (scores - larger).exp()
-            l = self.stored(self.rescaled(l, shrink) + p.sum(-1, keepdim=True))
+            total = self.stored(self.rescaled(total, shrink) + p.sum(-1, keepdim=True))
             o = self.stored(o * shrink + p @ v[..., keys, :])
             m = larger
-        return o / l
+        return o / total
 
     def _scores(self, q: Any, k: Any, offset: int) -> Any:
         """Of queries that stand `offset` behind these keys."""

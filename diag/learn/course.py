@@ -11,6 +11,7 @@ from diag.learn.lesson import Lesson
 SLUGS: Mapping[int, str] = {
     1: "two_numbers",
     2: "roofline",
+    3: "baseline",
     6: "flash_attention",
 }
 """Of each lesson: its modules in `lessons` and `exercises`, and, with its number before it, its texts."""

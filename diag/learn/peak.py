@@ -21,7 +21,7 @@ def _on_gpu(step: Step) -> int:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step()
-    return int(torch.cuda.max_memory_allocated()) - before
+    return int(torch.cuda.max_memory_allocated() - before)
 
 
 def _on_cpu(step: Step, file: Path) -> int:

@@ -23,6 +23,8 @@ SHAPES: Mapping[str, Shape] = {
 
 TILE = 128
 
+RECORDED_STEPS = 5
+
 PASSES = 8
 """Times that operators of the standard way go through all scores: written by the product, read and written by scale,
 mask and softmax, read by the second product."""
@@ -38,7 +40,7 @@ def measure(lab: Lab) -> Measured:
     machine, ceilings = ceilings_of(lab)
     file = written(lab, Benchmark(machine, ceilings, list(measured.values())))
     lab.progress("recording the standard way")
-    record(runs["standard"], trace := lab.folder / "standard.pt.trace.json.gz")
+    record(runs["standard"], trace := lab.folder / "standard.pt.trace.json.gz", RECORDED_STEPS)
     commands = [("report", str(file)), ("report", str(trace))]
     return Measured(figures(SHAPES[lab.scale], measured, peaks), commands)
 
