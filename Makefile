@@ -20,7 +20,7 @@ LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live install dev test test-all truth lint format docs bench dist clean distclean
+.PHONY: help demo demo-live install dev test test-all truth lint format docs site bench dist clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,8 +64,13 @@ docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their t
 	$(BIN)/python -m diag.render.rule_pages docs/rules
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 	$(BIN)/python -m tests.model.hardware_page docs/hardware.md
+	$(BIN)/python -m diag.learn.published docs/learn
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.page docs/validation.md)
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.vendor_rules docs/nvidia-rules.md)
+
+site: $(DEV) ## Build the documentation as a site in build/site; no network is needed to read it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
 bench: $(DEV) ## Run the benchmarks of tests/bench
 	$(if $(wildcard tests/bench/bench_*.py), \

@@ -26,6 +26,10 @@ class ToolMissing(DiagError):
     """An external program (for example `nsys`) is needed and absent, or too old for this input."""
 
 
+class PluginError(DiagError):
+    """A package that adds rules or readers to diag is broken. Its message is no sentence but part of one."""
+
+
 class StorageError(DiagError):
     """The case could not be written: the disk is full, or the folder is read-only."""
 

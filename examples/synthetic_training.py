@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,19 @@ class Recorder:
         self._add(category, name, GPU, STREAM, start_us, duration_us, where | args)
         self.stream_us = start_us + duration_us
 
+    def launch_graph(self, kernels: Iterable[tuple[str, float]], gap_us: float, call_us: float, **args: Any) -> None:
+        """One call runs all of them, by name and duration, `gap_us` apart."""
+        self.correlation += 1
+        called_us = self.host_us
+        self.host_us += call_us
+        self.on_host("cuda_runtime", "cudaGraphLaunch", called_us, correlation=self.correlation)
+        self.stream_us = max(self.host_us, self.stream_us)
+        for node, (name, duration_us) in enumerate(kernels, 1):
+            where = {"device": GPU, "context": 1, "stream": STREAM, "correlation": self.correlation}
+            graph = {"graph id": 1, "graph node id": node}
+            self._add("kernel", name, GPU, STREAM, self.stream_us, duration_us, where | graph | args)
+            self.stream_us += duration_us + gap_us
+
     def synchronise(self) -> None:
         called_us = self.host_us
         self.host_us = max(called_us, self.stream_us) + 2
@@ -93,13 +106,13 @@ def _copy(recorder: Recorder, name: str, n_bytes: int, duration_us: float) -> No
     recorder.launch("cudaMemcpyAsync", "gpu_memcpy", name, duration_us, bytes=n_bytes)
 
 
-def document() -> dict[str, Any]:
+def document(name: str, events: list[Event]) -> dict[str, Any]:
     gpu = {"id": 0, "name": "Synthetic GPU", "totalGlobalMem": 80 << 30, "numSms": 108, "computeMajor": 8}
     return {
         "schemaVersion": 1,
         "deviceProperties": [gpu],
-        "traceEvents": [*_names(), *train()],
-        "traceName": "synthetic-training.pt.trace.json",
+        "traceEvents": [*_names(), *events],
+        "traceName": name,
     }
 
 
@@ -108,9 +121,13 @@ def _names() -> Iterator[Event]:
         yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": 0, "args": {"name": name}}
 
 
-def write(path: Path) -> None:
+def write_trace(path: Path, name: str, events: list[Event]) -> None:
     with path.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-        packed.write(json.dumps(document(), separators=(",", ":")).encode())
+        packed.write(json.dumps(document(name, events), separators=(",", ":")).encode())
+
+
+def write(path: Path) -> None:
+    write_trace(path, "synthetic-training.pt.trace.json", train())
 
 
 if __name__ == "__main__":

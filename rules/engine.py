@@ -12,12 +12,19 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from threading import RLock
 
+from diag import plugins
+from diag.errors import PluginError
 from diag.launches.kernel import ProfiledKernel
 from diag.launches.probe_results import ProbeResults
 from diag.model.live_run import LiveRun
+from diag.model.quantities import quantities
 from diag.ranks.job import Job
+from diag.rules import thresholds
+from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Subject
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -66,7 +73,12 @@ class Rule:
     id: str
     title: str
     sections: Mapping[str, str]  # keys of SECTIONS
+    module: str  # that it is written in
     needs: tuple[str, ...]
+
+    @property
+    def is_of_plugin(self) -> bool:
+        return not self.module.startswith("diag.")
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,13 @@ class ServingRule(Rule):
     """About all loads of a case together, as a sweep is judged by more than one; it says itself what was not seen."""
 
     decide: Callable[[Sequence[ServingRun], Limits], Iterator[Answer]]
+
+
+@dataclass(frozen=True)
+class LostRules(Rule):
+    """In the place of the rules of a plug-in that cannot be loaded."""
+
+    because: str
 
 
 _REGISTRY: dict[str, Rule] = {}
@@ -224,11 +243,11 @@ def _register(rule: Rule) -> None:
     _REGISTRY[rule.id] = rule
 
 
-def _documentation(rule_id: str, decide: Callable[..., Iterator[Answer]]) -> tuple[str, dict[str, str]]:
+def _documentation(rule_id: str, decide: Callable[..., Iterator[Answer]]) -> tuple[str, dict[str, str], str]:
     title, sections = parse_documentation(decide.__doc__ or "")
     if missing := SECTIONS.keys() - sections.keys():
         raise RuntimeError(f"Rule {rule_id} lacks {', '.join(sorted(missing))} in its docstring.")
-    return title, sections
+    return title, sections, decide.__module__
 
 
 def parse_documentation(doc: str) -> tuple[str, dict[str, str]]:
@@ -240,10 +259,52 @@ def parse_documentation(doc: str) -> tuple[str, dict[str, str]]:
 
 
 def rules() -> Mapping[str, Rule]:
-    """All rules by id, in reading order."""
+    """All rules by id, in reading order; those of plug-ins come last."""
     for subject in SUBJECTS:
         import_module(f"diag.rules.{subject}")
+    with _LOADING:
+        _load_plugins()
     return _REGISTRY
+
+
+_LOADING = RLock()  # the terminal UI has two threads that may be the first to ask
+
+
+@cache
+def _load_plugins() -> None:
+    """Of each plug-in all rules or none: half of them would look like all that it has to say."""
+    for plugin in plugins.installed(plugins.RULES):
+        before = dict(_REGISTRY)
+        try:
+            plugin.load()
+            thresholds.of_plugin(plugin)
+            with plugins.blamed(plugin.title):
+                for rule in list(_REGISTRY.values())[len(before) :]:
+                    _check_needs(rule)
+        except PluginError as error:
+            _REGISTRY.clear()
+            _REGISTRY.update(before)
+            lost = _lost(plugin, str(error))
+            _REGISTRY[lost.id] = lost
+
+
+def _check_needs(rule: Rule) -> None:
+    """Raises ValueError for what nobody could say how to capture."""
+    known = FACTS if isinstance(rule, TraceRule) else quantities() if isinstance(rule, KernelRule) else rule.needs
+    if unknown := [need for need in rule.needs if need not in known]:
+        raise ValueError(f"its rule {rule.id} needs {', '.join(unknown)}, which diag does not know")
+
+
+def _lost(plugin: plugins.Plugin, because: str) -> LostRules:
+    sections = {
+        "Asks": f"Nothing. It stands for the rules of the plug-in {plugin.title}.",
+        "Decides": f"None of its rules can be asked: {because}.",
+        "Matters": "What these rules look for is not looked for.",
+        "Do": f"Install a version of {plugin.package} that fits this diag, uninstall it, or set {plugins.SWITCH}=0.",
+        "Refute": "diag explain lists the rules of the plug-in.",
+    }
+    title = f"The rules of the plug-in {plugin.title}, which cannot be loaded"
+    return LostRules(f"plugin.{plugin.package}.{plugin.entry.name}", title, sections, plugin.module, (), because)
 
 
 def trace_rule(rule_id: str) -> TraceRule:

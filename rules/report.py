@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from diag.rules.baseline_report import Comparison
@@ -20,6 +20,7 @@ from diag.rules.roofline_report import KernelRoofline
 from diag.rules.serving_rows import ServingRunRow
 from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.store.case import Source
+from diag.store.experiments import Log
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Report:
     baseline: Comparison | None = None  # where the user named one
     part: Part | None = None  # None for the whole trace
     changed_thresholds: Sequence[ChangedThreshold] = ()
+    experiments: Log = field(default_factory=dict)  # of the case, which may grow after the rules have spoken
 
     @cached_property
     def short_names(self) -> Mapping[str, str]:

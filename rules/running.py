@@ -19,6 +19,7 @@ from diag.rules.engine import (
     JobRule,
     KernelRule,
     LiveRule,
+    LostRules,
     Rule,
     ServingRule,
     TraceRule,
@@ -27,9 +28,11 @@ from diag.rules.engine import (
 )
 from diag.rules.facts import FACTS
 from diag.rules.finding import Answer, CannotTell, Clear, Finding, Subject
+from diag.rules.foreign import asked
 from diag.rules.phase import told_apart
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
+from diag.store.case import Source
 from diag.timeline.trace import Trace
 
 Kind = TypeVar("Kind", bound=Rule)
@@ -67,6 +70,11 @@ def about_serving(runs: Sequence[ServingRun], limits: EachLimits) -> list[Answer
     return [answer for rule in _rules_of(ServingRule) for answer in run_on_serving(rule, runs, limits.get(rule.id, {}))]
 
 
+def about_lost_rules(source: int) -> list[Answer]:
+    """What of plug-ins cannot be asked, told of one source for all."""
+    return [CannotTell(Subject(source), rule.because, rule.id) for rule in _rules_of(LostRules)]
+
+
 def _rules_of(kind: type[Kind]) -> list[Kind]:
     return [rule for rule in rules().values() if isinstance(rule, kind)]
 
@@ -84,7 +92,7 @@ def run(rule: TraceRule, trace: Trace, limits: Limits) -> Iterator[Answer]:
             beyond = trace.source.kind not in fact.formats
             yield CannotTell(Subject(trace.source.id), fact.why_not(trace), rule.id, beyond_format=beyond)
             return
-    for answer in rule.decide(trace, limits):
+    for answer in asked(rule, Subject(trace.source.id), lambda: rule.decide(trace, limits), _ids(trace.sources)):
         answer = replace(told_apart(answer, trace), rule=rule.id)
         if isinstance(answer, Finding) and (trace.source.is_cut or trace.source.are_names_lost):
             answer = replace(answer, confidence="low")
@@ -99,23 +107,24 @@ def run_on_kernel(rule: KernelRule, kernel: ProfiledKernel, limits: Limits) -> I
     if because := _unmeasured(rule, kernel):
         yield CannotTell(kernel_subject(kernel), because, rule.id)
         return
-    for answer in rule.decide(kernel, limits):
+    for answer in asked(rule, kernel_subject(kernel), lambda: rule.decide(kernel, limits)):
         yield replace(answer, rule=rule.id)
 
 
 def run_on_results(rule: BenchmarkRule, results: ProbeResults, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one benchmark, stamped with the rule's id."""
-    for answer in rule.decide(results, limits):
+    for answer in asked(rule, Subject(results.source_id), lambda: rule.decide(results, limits)):
         yield replace(answer, rule=rule.id)
 
 
 def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one watched workload, stamped with the rule's id."""
+    about = Subject(run.source, run.pid, window=run.window)
     if len(run.snapshots) < rule.fewest:
         seen = len(run.snapshots)
-        yield CannotTell(Subject(run.source, run.pid, window=run.window), FEW.format(n=seen, m=rule.fewest), rule.id)
+        yield CannotTell(about, FEW.format(n=seen, m=rule.fewest), rule.id)
         return
-    for answer in rule.decide(run, limits):
+    for answer in asked(rule, about, lambda: rule.decide(run, limits)):
         if isinstance(answer, CannotTell):  # it may quote what a record says, which may be of any length
             answer = replace(answer, because=answer.because[:LONGEST_REASON])
         yield replace(answer, rule=rule.id)
@@ -124,15 +133,21 @@ def run_live(rule: LiveRule, run: LiveRun, limits: Limits) -> Iterator[Answer]:
 def run_on_job(rule: JobRule, job: Job, limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about one job, stamped with the rule's id."""
     if job.has_any(rule.needs):
-        for answer in rule.decide(job, limits):
+        for answer in asked(rule, Subject(job.sources[0].id), lambda: rule.decide(job, limits), _ids(job.sources)):
             yield replace(answer, rule=rule.id)
 
 
 def run_on_serving(rule: ServingRule, runs: Sequence[ServingRun], limits: Limits) -> Iterator[Answer]:
     """The answers of one rule about the serving runs of a case, stamped with the rule's id."""
     if runs:
-        for answer in rule.decide(runs, limits):
+        for answer in asked(
+            rule, Subject(runs[0].source_id), lambda: rule.decide(runs, limits), {each.source_id for each in runs}
+        ):
             yield replace(answer, rule=rule.id)
+
+
+def _ids(sources: Sequence[Source]) -> set[int]:
+    return {source.id for source in sources}
 
 
 LONGEST_REASON = 500

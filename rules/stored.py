@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from diag import __version__
+from diag import __version__, plugins
 from diag.errors import DiagError
 from diag.rules.analysis import AnalysisOptions, analyse, digest_of
+from diag.rules.engine import rules
 from diag.rules.finding import Finding
 from diag.rules.report import Report
 from diag.store.case import Case
@@ -111,10 +112,13 @@ JUDGING = (
 
 @cache
 def digest_of_code() -> str:
-    """Digest of everything that a report depends on, so that an edited rule is run again."""
+    """Digest of everything that a report depends on, so that an edited rule is run again, be it of a plug-in."""
     digest = hashlib.sha256()
     for package in JUDGING:
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
             if file.name.endswith((".py", ".toml")):
                 digest.update(file.read_bytes())
+    for plugin in plugins.installed(plugins.RULES):
+        digest.update(plugin.digest.encode())
+        digest.update(repr(list(rules())).encode())  # it may want for another package, which comes or goes
     return digest.hexdigest()

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from diag.errors import UsageError
+import msgspec
+
+from diag import plugins
+from diag.errors import PluginError, UsageError
 
 Limits = Mapping[str, float]
+Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Of a TOML file: by rule and name, each threshold with its `value` and `source`."""
+
+FILE = "thresholds.toml"
 
 LARGEST = 1e9
 """Thresholds are shares and ratios; one that nothing reaches need not be larger."""
@@ -21,8 +29,38 @@ LARGEST_FILE_BYTES = 1 << 20
 
 
 @cache
-def _shipped() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    return tomllib.loads(resources.files("diag.rules").joinpath("thresholds.toml").read_text("utf-8"))
+def _own() -> Tables:
+    return tomllib.loads(resources.files("diag.rules").joinpath(FILE).read_text("utf-8"))
+
+
+@cache
+def _shipped() -> Tables:
+    """With those of plug-ins. What is wrong with theirs is told where their rules are loaded."""
+    tables = dict(_own())
+    for plugin in plugins.installed(plugins.RULES):
+        with suppress(PluginError):
+            tables.update((rule, of) for rule, of in of_plugin(plugin).items() if rule not in tables)
+    return tables
+
+
+def of_plugin(plugin: plugins.Plugin) -> Tables:
+    """Those in the file beside its module. Raises PluginError where it is no such file, or about rules of diag."""
+    text = plugin.text_beside(FILE)
+    with plugins.blamed(plugin.title):
+        tables: Tables = tomllib.loads(text or "")
+        for rule, table in tables.items():
+            try:
+                msgspec.convert(table, dict[str, _Entry])
+            except msgspec.ValidationError as error:
+                raise ValueError(f'its {FILE} holds no thresholds in ["{rule}"]: {error}') from error
+        if taken := sorted(tables.keys() & _own().keys()):
+            raise ValueError(f"its {FILE} sets thresholds of diag's own {', '.join(taken)}")
+        return tables
+
+
+class _Entry(msgspec.Struct):
+    value: Annotated[float, msgspec.Meta(ge=0, le=LARGEST)]
+    source: str
 
 
 def source_of(rule: str, name: str) -> str:

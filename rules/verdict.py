@@ -133,7 +133,9 @@ def _what_is_unseen(top: Finding) -> str:
         return _SERVED_ONLY
     if _is_about_hang(top):
         return ""
-    return _ALONE if top.subject.launch is not None else _HOST_ONLY
+    if top.subject.launch is not None:
+        return _ALONE
+    return _HOST_ONLY if top.subject.device is None else _WATCHED_ONLY
 
 
 def _is_about_hang(finding: Finding) -> bool:

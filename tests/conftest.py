@@ -15,6 +15,9 @@ from tests.builders import hang_faults
 if not Path("/dev/nvidia0").exists():
     os.environ["TRITON_INTERPRET"] = "1"
 
+# What else is installed on this machine is not what is tested.
+os.environ["DIAG_PLUGINS"] = "0"
+
 # On a busy machine a slow example says nothing about the code. The rest stays as Hypothesis chose it, for CI or not.
 settings.register_profile("diag", parent=settings(), deadline=None)
 settings.load_profile("diag")

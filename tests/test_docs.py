@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from diag.learn import published
 from diag.render import rule_pages
 from diag.rules import thresholds
 from diag.rules.engine import rules
@@ -27,6 +28,12 @@ def test_the_table_of_cases_is_what_the_rules_say_of_them() -> None:
 def test_the_tables_of_hardware_are_what_the_data_say() -> None:
     written = (ROOT / "docs" / "hardware.md").read_text("utf-8")
     assert written == hardware_page.page(written), "run: make docs"
+
+
+def test_the_lessons_are_published_as_they_are_taught() -> None:
+    folder = ROOT / "docs" / "learn"
+    written = {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*.md")}
+    assert written == dict(published.pages()), "run: make docs"
 
 
 def test_every_rule_has_its_thresholds_and_every_threshold_its_rule() -> None:

@@ -113,7 +113,7 @@ def compare(
     imports = ImportOptions(use_cache=not no_cache, bounds=bounds, note=note)
     options = AnalysisOptions(window, range_name, ceilings=chosen(None))
     with StatusLine() as status:
-        sides = [_side(path, options, imports, status) for path in (before, after)]
+        sides = [side_of_path(path, options, imports, status) for path in (before, after)]
         status("comparing")
         result = compared(*sides, metric=metric, allowed=allow or (), whole_runs=whole_runs)
     text = COMPARISON_RENDERERS[output_format.value](result, width=width(), color=color(), top=top)
@@ -137,7 +137,8 @@ def _decide(result: Comparison, decided: Gate, most_pct: float) -> None:
         )
 
 
-def _side(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Side:
+def side_of_path(path: Path, options: AnalysisOptions, imports: ImportOptions, status: StatusLine) -> Side:
+    """A side of a comparison: a trace, report, case, JSON report, or folder of repeats of one run."""
     from diag.compare.recording import side_of
     from diag.ingest.repeats import runs_in
 

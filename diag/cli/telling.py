@@ -6,7 +6,7 @@ import enum
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,11 +58,12 @@ def tell(
     from diag.rules.baseline import failures
     from diag.rules.finding import SEVERITIES
     from diag.rules.stored import report_of
+    from diag.store.experiments import log_of
 
     with StatusLine() as status:
         with opening(status) as case:
             status("applying rules")
-            result = report_of(case, options)
+            result = replace(report_of(case, options), experiments=log_of(case))
             timeline = None
             if telling.output_format.value in WITH_TIMELINE:
                 status("drawing the timeline")

@@ -15,6 +15,7 @@ from diag.cli import (
     export,
     hang,
     learn,
+    log,
     plan,
     plan_comm,
     plan_memory,
@@ -73,6 +74,7 @@ _add(tui.tui, needs_words=False)
 _add(watch.watch, needs_words=False)
 _add(hang.hang, needs_words=True)
 _add(compare.compare, needs_words=True)
+_add(log.log, needs_words=True)
 _add(explain.explain, needs_words=False)
 _add(query.query, needs_words=True)
 _add(export.export, needs_words=True)

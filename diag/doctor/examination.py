@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from diag.collect.ncu_tool import find_ncu
-from diag.doctor import extras, formats, machine, nvml, permissions, profilers
+from diag.doctor import extras, formats, machine, nvml, permissions, plugins, profilers
 from diag.doctor.check import Check
 from diag.ingest.ncu_official import package as ncu_report
 from diag.ingest.nsys_tool import Nsys, find_nsys
@@ -29,6 +29,7 @@ def examine(stream: object, *, is_terminal: bool, width: int, color: bool, is_qu
     yield machine.python()
     yield machine.packages()
     yield from extras.checks()
+    yield from plugins.checks()
     yield from machine.storage()
     yield from machine.output(stream, width=width, color=color, is_terminal=is_terminal)
     yield from machine.gpu()

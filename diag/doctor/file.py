@@ -9,7 +9,7 @@ from pathlib import Path
 
 from diag.doctor.check import Check, failed
 from diag.errors import DiagError, InputError, ToolMissing
-from diag.ingest import nsys_report, nsys_tables
+from diag.ingest import nsys_report, nsys_tables, plugin_readers
 from diag.ingest.detect import UnknownKind, detect
 from diag.ingest.inputs import NothingToRead, find_inputs, kinds
 from diag.ingest.nsys_rep.container import Container
@@ -55,7 +55,8 @@ def about(path: Path) -> Check:
         if os.path.isdir(path):
             return Check(TOPIC, str(path), "ok", _of_folder(path), f"Read them together: diag report {path}")
         kind = detect(path)
-        said = f"{KINDS[kind]}, {units.size(path.stat().st_size)}; {_readable(path, kind)}"
+        what = KINDS.get(kind) or plugin_readers.described(kind)
+        said = f"{what}, {units.size(path.stat().st_size)}; {_readable(path, kind)}"
         return Check(TOPIC, str(path), "ok", said, f"Read it: diag report {path}")
     except ToolMissing as error:
         return failed(TOPIC, str(path), error, about=f"{path.name}: ", state="unreadable")

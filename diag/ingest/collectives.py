@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from diag.ingest import nsys_statements as sql
+from diag.ingest import nsys_nvtx_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.nsys_payload import Payloads, Value
 from diag.ingest.nsys_tables import Export, as_text

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from diag.errors import InputError
-from diag.ingest import kineto, nsys_report, topology
+from diag.errors import InputError, PluginError
+from diag.ingest import kineto, nsys_report, plugin_readers, topology
 from diag.ingest.benchmark import looks_like_benchmark
 from diag.ingest.heartbeat import looks_like_heartbeat
 from diag.ingest.job_log.ras_json import looks_like_ras
@@ -50,7 +50,7 @@ class UnknownKind(InputError):
     """The file may be whole, but diag has no reader for it. `what` says what it is, without its name."""
 
     def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} is {what}. diag reads: {READABLE}.")
+        super().__init__(f"{path} is {what}. diag reads: {READABLE}.{plugin_readers.said()}")
         self.what = what
 
 
@@ -95,7 +95,17 @@ def detect(path: Path) -> str:
         return "job-log"
     if looks_like_stack_dump(head):
         return "stack-dump"
-    raise UnknownKind(path, _name_of(plain))
+    return _kind_by_plugins(path, head, _name_of(plain))  # last: what diag reads itself stays its own
+
+
+def _kind_by_plugins(path: Path, head: bytes, what: str) -> str:
+    try:
+        kind = plugin_readers.kind_of(path, head)
+    except PluginError as error:
+        raise UnknownKind(path, f"{what}, and {error}") from error
+    if kind is None:
+        raise UnknownKind(path, what)
+    return kind
 
 
 def is_other_json(path: Path) -> bool:

@@ -45,15 +45,19 @@ _SOURCE = f"""
 
 def check_rows(case: Case, path: Path) -> None:
     """Raises InputError, naming the `path` that the user gave, when a table holds rows that no import makes."""
+    if (table := table_that_does_not_fit(case)) is not None:
+        raise InputError(f"{path} is no case any more: its table {table} holds rows that do not fit. {IMPORT_AGAIN}")
+
+
+def table_that_does_not_fit(case: Case) -> str | None:
+    """The first one with rows that no import makes."""
     for table in sorted(case.tables):
         wrong = " OR ".join(_wrong(table, [row["name"] for row in case.rows(_COLUMNS, (table,))]))
         if wrong and case.value(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {wrong})"):
-            raise _edited(path, table)
-    for source in case.sources:
-        if not _columns_fit(case, source.id):
-            raise _edited(path, "column_block")
-    if not _tracks_fit(case):
-        raise _edited(path, "track_block")
+            return table
+    if not all(_columns_fit(case, source.id) for source in case.sources):
+        return "column_block"
+    return None if _tracks_fit(case) else "track_block"
 
 
 _COLUMNS = """
@@ -105,7 +109,3 @@ def _tracks_fit(case: Case) -> bool:
         return tracks_fit(case)
     except InputError:  # columns of a track are not of one length
         return False
-
-
-def _edited(path: Path, table: str) -> InputError:
-    return InputError(f"{path} is no case any more: its table {table} holds rows that do not fit. {IMPORT_AGAIN}")

@@ -18,6 +18,7 @@ from diag.ingest import (
     live_record,
     nsys_conversion,
     nsys_sqlite,
+    plugin_readers,
     stack_dump,
     topology,
 )
@@ -122,7 +123,10 @@ def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progr
     inputs, digests = with_digests(inputs, cache, tolerant=options.tolerant)
     inputs = distinct(inputs, digests, options.note, tolerant=options.tolerant)
     how = tuple(_how_read(options))
-    place = cache.path_of((item.path, (*digests[item.path], item.unread or "", *how)) for item in inputs)
+    place = cache.path_of(
+        (item.path, (*digests[item.path], item.unread or "", *how, *plugin_readers.identity(item.kind)))
+        for item in inputs
+    )
     with work_folder(cache.folder) as folder:
 
         def make() -> Path:
@@ -231,6 +235,7 @@ def _import(
             else:
                 _read_alone(first, digests, folder, case, options, progress)
         check_any_read(case)
+        plugin_readers.check_rows(case, {item.kind for item in inputs})
         progress("summing up the timeline")
         for source in case.sources:
             if source.has_timeline:
@@ -334,6 +339,10 @@ def _read(file: InputFile, case: Case, options: ImportOptions, progress: Progres
     if reader := _READERS.get(file.kind):
         with case.transaction():
             reader(file, case)
+        return
+    if plugin_reader := plugin_readers.reader_of(file.kind):
+        with case.transaction():
+            plugin_reader.read(file, case)
         return
     if file.kind == "kineto":
         with case.transaction():

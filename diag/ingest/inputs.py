@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from diag.errors import InputError, UsageError
-from diag.ingest import live_record, nsys_report
+from diag.ingest import live_record, nsys_report, plugin_readers
 from diag.ingest.detect import READABLE, UnknownKind, detect, is_begun_data
 from diag.ingest.input_file import Progress, silent
+from diag.ingest.kinds import NAMES
 from diag.ingest.unread import KIND as UNREAD
 from diag.ingest.unread import is_for_a_rank
 from diag.launches.live_runs import KIND as LIVE
@@ -124,36 +125,8 @@ def kinds(inputs: Sequence[Input]) -> str:
     '2 PyTorch traces, 1 Nsight Systems report'
     """
     numbers = Counter(item.kind for item in inputs)
-    return ", ".join(count(numbers[kind], name) for kind, name in _NAMES.items() if numbers[kind])
-
-
-_NAMES = {
-    "kineto": "PyTorch trace",
-    "nsys-sqlite": "Nsight Systems export",
-    "nsys-report": "Nsight Systems report",
-    "nsys-stream": "Nsight Systems stream",
-    "ncu-report": "Nsight Compute report",
-    "ncu-csv": "Nsight Compute CSV file",
-    "ncu-text": "Nsight Compute page",
-    "benchmark": "benchmark",
-    "stack-dump": "stack dump",
-    "heartbeat": "heartbeat",
-    "flight-recorder": "flight-recorder dump",
-    "memory-snapshot": "memory snapshot",
-    "job-log": "job log",
-    "nccl-ras": "status of NCCL's RAS",
-    "nccl-tests": "nccl-tests result",
-    "topology": "topology",
-    "serving-log": "serving log",
-    "bench-serving": "serving result",
-    "genai-perf": "GenAI-Perf profile",
-    "aiperf": "summary of AIPerf",
-    "aiperf-records": "AIPerf record file",
-    "guidellm": "guidellm report",
-    "metrics-page": "page of metrics",
-    LIVE: "record of a watch",
-    UNREAD: "unreadable file",
-}
+    names = {**NAMES, **(plugin_readers.names() if numbers.keys() - NAMES.keys() else {})}
+    return ", ".join(count(numbers[kind], name) for kind, name in names.items() if numbers[kind])
 
 
 def _files(folder: Path, note: Progress) -> Iterator[Path]:

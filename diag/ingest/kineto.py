@@ -10,13 +10,10 @@ Kineto gives the shared memory of a kernel as one number, static plus dynamic; i
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +23,7 @@ from diag.ingest import kineto_statements as sql
 from diag.ingest.collectives import Row
 from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, Step, instant, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
+from diag.ingest.kineto_account import Account
 from diag.ingest.kineto_events import (
     ABSENT,
     ALLOCATION,
@@ -40,10 +38,10 @@ from diag.ingest.kineto_events import (
     OpenSlices,
 )
 from diag.ingest.kineto_metadata import device_row, integer, literal, text
+from diag.ingest.kineto_slices import Slices, axes, dtypes, flow_id, host_place, inputs, no_negative, shapes
 from diag.ingest.kineto_threads import Key, Threads
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
 from diag.ingest.ranges import RangeChunk, RangeWriter
-from diag.model.operators import MODELLED
 from diag.store.case import Case
 from diag.store.names import short_kernel_name
 from diag.timeline.ranges import KINDS, OPEN_NS
@@ -73,30 +71,9 @@ def read(file: InputFile, case: Case, *, bounds: Bounds = Bounds(), progress: Pr
     trace = _Trace(file, case)
     for chunk in stream:
         trace.add(chunk)
-        progress(Step(f"{file.path.name}: {trace.events_read:,} events", data.n_read / max(file.size_bytes, 1)))
+        progress(Step(f"{file.path.name}: {trace.account.events_read:,} events", data.n_read / max(file.size_bytes, 1)))
     trace.finish(stream.metadata, stream.lost, is_cut=stream.is_cut)
     return trace.source_id
-
-
-@dataclass(frozen=True, eq=False)
-class _Slices:
-    """Events of one kind with their times in parallel."""
-
-    events: Sequence[Event]
-    start_ns: Times
-    end_ns: Times  # OPEN_NS where there is no duration
-
-    def args(self) -> list[Args]:
-        return [event.args or NO_ARGS for event in self.events]
-
-    def names(self) -> list[str]:
-        return [event.name for event in self.events]
-
-    def select(self, chosen: NDArray[np.bool_]) -> _Slices:
-        if chosen.all():
-            return self
-        kept = [event for event, keep in zip(self.events, chosen.tolist(), strict=True) if keep]
-        return _Slices(kept, self.start_ns[chosen], self.end_ns[chosen])
 
 
 class _Trace:
@@ -111,23 +88,19 @@ class _Trace:
         self.threads = Threads(case, self.source_id)
         self.ranges = RangeWriter(case, self.source_id)
         self.open_slices = OpenSlices()
-        self.events_read = 0
-        self.rows: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
-        self.wrong = self.negative = self.unfinished = self.odd_arguments = 0
+        self.account = Account()
         self.whole_microseconds = True
         self.correlated = False
         self.python_has_threads = False
         self.has_flows = False
-        self.is_legacy = False
         self.span_ns: tuple[int, int] | None = None
         self.titles: dict[tuple[str, Key, Key], str] = {}
 
     # ---- a chunk -----------------------------------------------------------------------------------------------
 
     def add(self, chunk: Chunk[Event]) -> None:
-        self.events_read += len(chunk.events)
-        self.wrong += chunk.wrong
+        self.account.events_read += len(chunk.events)
+        self.account.wrong += chunk.wrong
         slices = self._sorted_out(chunk.events)
         for fact in known.FACTS:
             if slices[fact]:
@@ -158,7 +131,7 @@ class _Trace:
             elif fact == LAUNCH_FLOW and not self.correlated:
                 self._add_flows(group)
             elif not (known.is_dropped(fact) or ph in _UNUSED_PHASES):
-                self.unknown[category or "(none)"] += len(group)
+                self.account.unknown[category or "(none)"] += len(group)
         return slices
 
     def _add_legacy(self, events: Sequence[Event], slices: defaultdict[str, list[Event]]) -> None:
@@ -166,9 +139,9 @@ class _Trace:
             if told := known.legacy(event):
                 fact, placed = told
                 slices[fact].append(placed)
-                self.is_legacy = True
+                self.account.is_legacy = True
             else:
-                self.unknown["(none)"] += 1
+                self.account.unknown["(none)"] += 1
 
     def _note_titles(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -180,11 +153,11 @@ class _Trace:
         slices = self._timed(events)
         if fact not in RANGES:
             finished = slices.end_ns != OPEN_NS
-            self.unfinished += len(slices.events) - int(finished.sum())
+            self.account.unfinished += len(slices.events) - int(finished.sum())
             slices = slices.select(finished)
         if not slices.events:
             return
-        self.rows[fact] += len(slices.events)
+        self.account.rows[fact] += len(slices.events)
         if fact in RANGES:
             self._add_ranges(fact, slices)
         elif fact in GPU_KINDS:
@@ -192,7 +165,7 @@ class _Trace:
         else:
             _ADD[fact](self, slices)
 
-    def _timed(self, events: Sequence[Event]) -> _Slices:
+    def _timed(self, events: Sequence[Event]) -> Slices:
         """The events whose times make sense, those without a duration being open."""
         start = nanoseconds([event.ts for event in events])
         duration = nanoseconds([event.dur for event in events])
@@ -201,14 +174,14 @@ class _Trace:
             is_open = np.array([bytes(event.dur) == b"null" for event in events])
         wrong = (start == NOT_A_TIME) | ((duration == NOT_A_TIME) & ~is_open) | (duration > LONGEST_NS)
         negative = ~wrong & ~is_open & (duration < 0)
-        self.wrong += int(wrong.sum())
-        self.negative += int(negative.sum())
+        self.account.wrong += int(wrong.sum())
+        self.account.negative += int(negative.sum())
         good = ~wrong & ~negative
         if self.whole_microseconds:
             self.whole_microseconds = not ((start % 1000)[good].any() or (duration % 1000)[good & ~is_open].any())
-        return _Slices(events, start, np.where(is_open, OPEN_NS, start + np.where(good, duration, 0))).select(good)
+        return Slices(events, start, np.where(is_open, OPEN_NS, start + np.where(good, duration, 0))).select(good)
 
-    def _add_ranges(self, fact: str, slices: _Slices) -> None:
+    def _add_ranges(self, fact: str, slices: Slices) -> None:
         if fact == "python":
             # Beside functions of known threads, those of none come from another one, as the stack of a waiting thread.
             self.python_has_threads = self.python_has_threads or any(event.pid != 0 for event in slices.events)
@@ -223,31 +196,31 @@ class _Trace:
             texts=list(index),
             external_id=None if fact == "python" else [known.external_id_of(a) for a in slices.args()],
             shapes=self._shapes(slices) if fact == "operator" else None,
-            dtypes=_dtypes(slices) if fact == "operator" else None,
-            inputs=_inputs(slices) if fact == "operator" else None,
+            dtypes=dtypes(slices) if fact == "operator" else None,
+            inputs=inputs(slices) if fact == "operator" else None,
         )
         self.ranges.add(chunk)
         if fact == "operator":
-            self._add_collectives(slices, lambda index: _host_place(chunk, index))
+            self._add_collectives(slices, lambda index: host_place(chunk, index))
 
-    def _add_collectives(self, slices: _Slices, place_of: Callable[[int], Row]) -> None:
+    def _add_collectives(self, slices: Slices, place_of: Callable[[int], Row]) -> None:
         """What the arguments tell of communication; `place_of` says where in the case an operation is found."""
         rows = []
         for index, operation in enumerate(slices.args()):
             if operation.collective is not ABSENT:
                 row, wrong = collectives.of_args(operation)
-                self.odd_arguments += wrong
+                self.account.odd_arguments += wrong
                 if row is not None:
                     owner: Row = {"source_id": self.source_id, "process_id": self.threads.first_process}
                     rows.append({**owner, "external_id": known.external_id_of(operation), **place_of(index), **row})
         collectives.insert(self.case, rows)
 
-    def _shapes(self, slices: _Slices) -> list[str | None]:
-        shapes = [_json_text(a.shapes, _DIGIT) or _json_text(a.shapes_2020, _DIGIT) for a in slices.args()]
-        self.rows["shapes"] += len(shapes) - shapes.count(None)
-        return shapes
+    def _shapes(self, slices: Slices) -> list[str | None]:
+        told = shapes(slices)
+        self.account.rows["shapes"] += len(told) - told.count(None)
+        return told
 
-    def _add_gpu_ops(self, kind: str, slices: _Slices) -> None:
+    def _add_gpu_ops(self, kind: str, slices: Slices) -> None:
         n = len(slices.events)
         first_id = 1 + int(self.case.value("SELECT COALESCE(MAX(id), 0) FROM gpu_op"))
         args, names = slices.args(), slices.names()
@@ -257,7 +230,7 @@ class _Trace:
         memory = [known.memory_kinds(name) if kind != "kernel" else (None, None) for name in names]
         copy_kinds = [known.copy_kind(name) for name in names] if kind == "copy" else [None] * n
         if kind == "copy":
-            self.rows["memory_kind"] += sum(source not in (None, "unknown") for source, _ in memory)
+            self.account.rows["memory_kind"] += sum(source not in (None, "unknown") for source, _ in memory)
         self.case.db.executemany(
             sql.INSERT_GPU_OP,
             zip(
@@ -275,11 +248,11 @@ class _Trace:
                 [known.external_id_of(a) for a in args],
                 [a.graph_node or None for a in args],
                 [a.graph or None for a in args],
-                *_axes([a.grid for a in args]),
-                *_axes([a.block for a in args]),
+                *axes([a.grid for a in args]),
+                *axes([a.block for a in args]),
                 [a.registers for a in args],
                 [a.shared for a in args],
-                [_no_negative(a.bytes) if isinstance(a.bytes, int) else None for a in args],
+                [no_negative(a.bytes) if isinstance(a.bytes, int) else None for a in args],
                 copy_kinds,
                 *zip(*memory, strict=True),
                 [known.peer_of(a) for a in args],
@@ -288,7 +261,7 @@ class _Trace:
         )
         self._add_collectives(slices, lambda index: {"gpu_op_id": first_id + index})
 
-    def _add_api_calls(self, slices: _Slices) -> None:
+    def _add_api_calls(self, slices: Slices) -> None:
         args, names = slices.args(), slices.names()
         ids = self.case.intern(names)
         self.case.db.executemany(
@@ -305,28 +278,28 @@ class _Trace:
             ),
         )
 
-    def _add_syncs(self, slices: _Slices) -> None:
+    def _add_syncs(self, slices: Slices) -> None:
         args = slices.args()
         self.case.db.executemany(
             sql.INSERT_SYNC,
             zip(
                 [self.source_id] * len(args),
                 [self.threads.first_process] * len(args),
-                [_no_negative(a.device) for a in args],
+                [no_negative(a.device) for a in args],
                 [a.context for a in args],
-                [_no_negative(a.stream) for a in args],
+                [no_negative(a.stream) for a in args],
                 [known.sync_kind(a.sync_kind or event.name) for a, event in zip(args, slices.events, strict=True)],
                 slices.start_ns.tolist(),
                 slices.end_ns.tolist(),
                 self._correlations(args),
-                [_no_negative(a.waits_for_event) for a in args],
-                [_no_negative(a.waits_for_record) or None for a in args],
-                [_no_negative(a.waits_for_stream) for a in args],
+                [no_negative(a.waits_for_event) for a in args],
+                [no_negative(a.waits_for_record) or None for a in args],
+                [no_negative(a.waits_for_stream) for a in args],
                 strict=True,
             ),
         )
 
-    def _add_overheads(self, slices: _Slices) -> None:
+    def _add_overheads(self, slices: Slices) -> None:
         names = slices.names()
         ids = self.case.intern(names)
         self.case.db.executemany(
@@ -343,7 +316,7 @@ class _Trace:
             ),
         )
 
-    def _add_span(self, slices: _Slices) -> None:
+    def _add_span(self, slices: Slices) -> None:
         """The one slice of category 'Trace' covers what was recorded."""
         start, end = int(slices.start_ns.min()), int(slices.end_ns.max())
         self.span_ns = (min(start, self.span_ns[0]), max(end, self.span_ns[1])) if self.span_ns else (start, end)
@@ -359,7 +332,7 @@ class _Trace:
             [
                 (number, event.ph, self.threads.number(event.pid), self.threads.number(known.lane_of(event.tid)), time)
                 for event, time in zip(events, times, strict=True)
-                if event.ph in ("s", "f") and (number := _flow_id(event.id)) is not None
+                if event.ph in ("s", "f") and (number := flow_id(event.id)) is not None
             ],
         )
 
@@ -387,8 +360,8 @@ class _Trace:
             and args.device_type is not None
             and abs(args.memory_bytes) < 1 << 60
         ]
-        self.wrong += len(memory) - len(rows)
-        self.rows[ALLOCATION] += len(rows)
+        self.account.wrong += len(memory) - len(rows)
+        self.account.rows[ALLOCATION] += len(rows)
         self.case.db.executemany(sql.INSERT_ALLOCATION, rows)
 
     def _thread_ids(self, events: Sequence[Event]) -> list[int]:
@@ -413,7 +386,8 @@ class _Trace:
         self._describe_source(metadata)
         if is_cut:
             self._run(sql.MARK_AS_CUT)
-        self.case.finish_source(self.source_id, self._capabilities(), [*([lost] if lost else []), *self._notes()])
+        notes = [*([lost] if lost else []), *self.account.notes(self.open_slices.stray_ends)]
+        self.case.finish_source(self.source_id, self._capabilities(), notes)
 
     def _run(self, statement: str, **values: object) -> None:
         self.case.db.execute(statement, {"source": self.source_id, **values})
@@ -480,58 +454,20 @@ class _Trace:
         )
 
     def _capabilities(self) -> dict[str, int | None]:
-        """Rows per fact. What a trace may hold and this one does not was not captured, as far as anyone can tell.
-
-        But operations of all three kinds come with any GPU activity; synchronisation must be asked for.
-        """
-        facts = dict.fromkeys(_CAPABILITIES, None) | {fact: n for fact in _CAPABILITIES if (n := self.rows[fact])}
-        if any(self.rows[kind] for kind in GPU_KINDS):
-            facts |= {fact: self.rows[fact] for fact in GPU_KINDS}
+        facts = self.account.facts()
+        if self.account.has_gpu_work:
             facts["collective"] = self.case.value(sql.COUNT_COLLECTIVES, (self.source_id,)) or None
             facts["cuda_event"] = self.case.value(sql.COUNT_CUDA_EVENTS, (self.source_id,)) or None
-            facts["memory_kind"] = self.rows["memory_kind"] if self.rows["memory_kind"] or not facts["copy"] else None
         return facts
 
-    def _notes(self) -> list[str]:
-        counted = {
-            "values of a wrong type": self.wrong,
-            "a negative duration": self.negative,
-            "no duration": self.unfinished,
-            "no beginning in the trace": self.open_slices.stray_ends,
-        }
-        notes = [
-            f"{count} events had {what} and were left out" if count > 1 else f"1 event had {what} and was left out"
-            for what, count in counted.items()
-            if count
-        ]
-        if self.odd_arguments:
-            notes.append(f"{self.odd_arguments} arguments of communication had odd values and were left out")
-        if self.unknown:
-            kinds = ", ".join(f"{category} ({n})" for category, n in sorted(self.unknown.items()))
-            notes.append(f"events of these categories are not understood and were left out: {kinds}"[:2000])
-        if self.is_legacy:
-            notes.append(_LEGACY)
-        if not self.events_read:
-            notes.append("the trace has no events")
-        return notes
 
-
-_ADD: Mapping[str, Callable[[_Trace, _Slices], None]] = {
+_ADD: Mapping[str, Callable[[_Trace, Slices], None]] = {
     "api": _Trace._add_api_calls,
     "sync": _Trace._add_syncs,
     "overhead": _Trace._add_overheads,
     "span": _Trace._add_span,
 }
-_LEGACY = (
-    "The trace is one of torch.autograd.profiler, without categories: operators, and GPU time as it was measured "
-    "around them. CUDA calls, streams and the time of day are not in it; torch.profiler records them."
-)
 _UNUSED_PHASES = frozenset("BEstfiIC")
-_CAPABILITIES = (
-    "kernel", "copy", "memset", "graph", "api", "sync", "operator", "python", "annotation", "os_call", "sched",
-    "cpu_sample", "overhead", "diagnostic", "memory_kind", "shapes", "graph_node", "collective", "cuda_event",
-    "mps_server", "allocation",
-)  # fmt: skip
 
 
 def _by_fact(events: Iterable[Event]) -> dict[str, list[Event]]:
@@ -541,55 +477,3 @@ def _by_fact(events: Iterable[Event]) -> dict[str, list[Event]]:
         if fact in known.FACTS:
             groups[fact].append(event)
     return groups
-
-
-# ---- values of one event -------------------------------------------------------------------------------------------
-
-_DIGIT = re.compile(r"\d")
-_LETTER = re.compile(r"[A-Za-z]")
-_DIGIT_OR_LETTER = re.compile(r"[0-9A-Za-z]")
-
-
-def _dtypes(slices: _Slices) -> list[str | None]:
-    return [_json_text(args.dtypes, _LETTER) for args in slices.args()]
-
-
-def _inputs(slices: _Slices) -> list[str | None]:
-    """Of the operators whose work they tell: they are long, and of no use with the others."""
-    return [
-        _json_text(args.inputs, _DIGIT_OR_LETTER) if event.name in MODELLED else None
-        for event, args in zip(slices.events, slices.args(), strict=True)
-    ]
-
-
-def _json_text(raw: msgspec.Raw, telling: re.Pattern[str]) -> str | None:
-    """The text of an argument, or None when it says nothing: not told to record, old profilers write empty lists."""
-    text = str(raw, "utf-8", "replace")
-    return text if telling.search(text) and text != "null" else None
-
-
-def _host_place(chunk: RangeChunk, index: int) -> Row:
-    end_ns = int(chunk.end_ns[index])
-    return {
-        "thread_id": int(chunk.thread_id[index]),
-        "start_ns": int(chunk.start_ns[index]),
-        "end_ns": None if end_ns == OPEN_NS else end_ns,
-    }
-
-
-def _no_negative(number: int | None) -> int | None:
-    return None if number is None or number < 0 else number
-
-
-def _axes(triples: Sequence[tuple[int, int, int] | None]) -> list[tuple[int | None, ...]]:
-    nothing = (None, None, None)
-    return list(zip(*[triple or nothing for triple in triples], strict=True))
-
-
-@lru_cache(maxsize=1 << 12)
-def _flow_id(identity: Key) -> int | None:
-    try:
-        number = identity if isinstance(identity, int) else int(identity, 0)
-    except ValueError:
-        return None
-    return number if 0 < number < 2**63 else None

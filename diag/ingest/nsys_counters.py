@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from diag.ingest import nsys_statements as sql
+from diag.ingest import nsys_counter_statements as sql
 from diag.ingest.nsys_tables import GPU_METRICS, NETWORK_METRICS, Export, as_text, left_out_note
 from diag.store.case import Case
 

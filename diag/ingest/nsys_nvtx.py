@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diag.ingest import collectives, nsys_enums
-from diag.ingest import nsys_statements as sql
+from diag.ingest import nsys_nvtx_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile
 from diag.ingest.nsys_payload import Payloads

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from diag.ingest import nsys_statements as sql
+from diag.ingest import nsys_nvtx_statements as sql
 from diag.ingest.nsys_tables import Export, as_text
 
 Value = int | float | str

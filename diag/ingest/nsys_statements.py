@@ -5,6 +5,8 @@
 column hold any type, and the case does not. Texts come as BLOBs: not every one is UTF-8.
 `{earliest}`, `{latest}`, `{longest_ns}`, `{last_device}` and `{longest}` bound what a damaged or hostile file may
 claim.
+
+Those of counters stand in `nsys_counter_statements`, those of NVTX in `nsys_nvtx_statements`.
 """
 
 # Conditions that several statements share; `Export.sql` fills them in like columns.
@@ -420,128 +422,4 @@ DIAGNOSTICS = """
       FROM src.{table} t
       LEFT JOIN map_severity s ON s.key = {severity}
      WHERE {text} IS NOT NULL
-"""
-
-COUNTER_SERIES = (
-    "INSERT INTO counter_series (source_id, device, nic, name_id, unit) VALUES (?, ?, ?, ?, ?) RETURNING id"
-)
-
-# A GPU metric's type id and number make one key, so that each of millions of samples costs one look-up.
-MOST_METRICS = 4096
-MOST_SERIES = 1 << 16  # of damaged or hostile files; 64 metrics of a thousand devices
-PERFWORKS_GPUS = """
-    SELECT {pwGpuId}, {id} FROM src.{table} t WHERE typeof({pwGpuId}) = 'integer' AND typeof({id}) = 'integer'
-"""
-GPU_METRIC_NAMES = f"""
-    SELECT {{typeId}}, {{metricId}}, CAST({{metricName}} AS BLOB)
-      FROM src.{{table}} t
-     WHERE typeof({{typeId}}) = 'integer' AND typeof({{metricId}}) = 'integer'
-       AND {{metricId}} BETWEEN 0 AND {MOST_METRICS - 1} AND {{typeId}} BETWEEN 0 AND {(1 << 63) // MOST_METRICS - 1}
-     LIMIT {MOST_SERIES}
-"""
-# Clocks are unsigned numbers of 32 bits in a signed column: no metric is negative by itself.
-GPU_METRICS = f"""
-    INSERT INTO counter (series_id, time_ns, value)
-    SELECT m.value, {{timestamp}}, CASE WHEN {{value}} < 0 THEN {{value}} + 4294967296 ELSE {{value}} END
-      FROM src.{{table}} t
-      JOIN map_series m ON m.key = {{typeId}} * {MOST_METRICS} + {{metricId}}
-     WHERE typeof({{timestamp}}) = 'integer' AND {{timestamp}} BETWEEN {{earliest}} AND {{latest}}
-       AND {{metricId}} BETWEEN 0 AND {MOST_METRICS - 1} AND {{is_number}}
-"""
-
-NETWORK_CARDS = """
-    SELECT {globalId}, (SELECT CAST(i.name AS BLOB) FROM src.TARGET_INFO_NIC_INFO i WHERE i.nicId = {nicId})
-      FROM src.{table} t
-     WHERE typeof({globalId}) = 'integer'
-"""
-NETWORK_METRIC_NAMES = """
-    SELECT {metricsListId}, {metricsIdx}, CAST({name} AS BLOB), CAST({unit} AS BLOB) FROM src.{table} t
-"""
-NO_PORT = -1  # older exports tell the port of no card
-_NETWORK_KEY = "{globalId}, COALESCE({portId}, -1), {metricsListId}, {metricsIdx}"
-NETWORK_SERIES = f"""
-    SELECT DISTINCT {_NETWORK_KEY}
-      FROM src.{{table}} t
-     WHERE typeof({{globalId}}) = 'integer' AND typeof(COALESCE({{portId}}, -1)) = 'integer'
-       AND typeof({{metricsListId}}) = 'integer' AND typeof({{metricsIdx}}) = 'integer'
-     LIMIT {MOST_SERIES}
-"""
-MAP_NETWORK_SERIES = """
-    CREATE TEMP TABLE map_series (card, port, list, metric, value, PRIMARY KEY (card, port, list, metric)) WITHOUT ROWID
-"""
-NETWORK_METRICS = f"""
-    INSERT INTO counter (series_id, time_ns, value)
-    SELECT m.value, {{start}}, {{value}}
-      FROM src.{{table}} t
-      JOIN map_series m ON (m.card, m.port, m.list, m.metric) = ({_NETWORK_KEY})
-     WHERE {{is_instant}} AND {{is_number}}
-"""
-
-NVTX_DOMAINS = """
-    SELECT {globalTid}, {domainId}, COALESCE(CAST({text} AS BLOB), {string})
-      FROM src.{table} t
-     WHERE {eventType} = :domain_create
-"""
-
-NVTX_CATEGORIES = """
-    SELECT {globalTid}, {domainId}, {category}, COALESCE(CAST({text} AS BLOB), {string})
-      FROM src.{table} t
-     WHERE {eventType} = :category_name
-"""
-
-# Of millions of events each column that is looked at takes time.
-NVTX_COUNT = "SELECT COUNT(*), 0 FROM src.{table} t WHERE {eventType} IN ({types})"
-NVTX_COUNT_PAYLOADS = "SELECT COUNT(*), COUNT({binaryData}) FROM src.{table} t WHERE {eventType} IN ({types})"
-NVTX_HAS_EXTRAS = """
-    SELECT EXISTS (
-        SELECT 1 FROM src.{table} t
-         WHERE {eventType} IN ({types})
-           AND COALESCE({category}, {jsonText}, {jsonTextId}, {binaryData}, {uint64Value}, {int64Value}, {doubleValue},
-                        {uint32Value}, {int32Value}, {floatValue}) IS NOT NULL)
-"""
-
-PAYLOAD_ENTRIES = """
-    SELECT {domainId}, {schemaId}, {idx}, COALESCE(CAST({flags} AS INTEGER), 0), {type}, CAST({name} AS BLOB),
-           COALESCE(CAST({offset} AS INTEGER), 0)
-      FROM src.{table} t
-     WHERE typeof({domainId}) = 'integer' AND typeof({schemaId}) = 'integer' AND typeof({idx}) = 'integer'
-       AND typeof({type}) = 'integer'
-     ORDER BY 1, 2, 3
-     LIMIT 100000
-"""
-PAYLOAD_ENUMS = """
-    SELECT {domainId}, {schemaId}, {value}, CAST({name} AS BLOB)
-      FROM src.{table} t
-     WHERE typeof({domainId}) = 'integer' AND typeof({schemaId}) = 'integer' AND typeof({value}) = 'integer'
-     LIMIT 100000
-"""
-COMMUNICATION = """
-    SELECT th.value, p.value, {start}, {end}, COALESCE(CAST({text} AS BLOB), {string}), CAST({binaryData} AS BLOB)
-      FROM src.{table} t
-      JOIN map_thread th ON th.key = {globalTid}
-      JOIN map_process p ON p.key = {globalTid} - {globalTid} % 0x1000000
-     WHERE {binaryData} IS NOT NULL AND length(CAST({binaryData} AS BLOB)) <= 8192 AND {is_timed}
-"""
-
-# Read through Arrow from the export itself, so without the schema prefix. A payload that is a number is JSON as it is.
-NVTX_RANGES = """
-    SELECT {start} AS start_ns,
-           CASE WHEN typeof({end}) = 'integer' THEN {end} ELSE 9223372036854775807 END AS end_ns,
-           {globalTid} AS global_tid,
-           CASE WHEN typeof({endGlobalTid}) = 'integer' THEN {endGlobalTid} ELSE {globalTid} END AS end_global_tid,
-           {eventType} AS event_type,
-           COALESCE(CAST({domainId} AS INTEGER), 0) AS domain,
-           COALESCE(substr(CAST({text} AS BLOB), 1, {longest}), {string}, CAST('#' || {textId} AS BLOB), x'') AS text
-           {extras}
-      FROM {table} t
-     WHERE {eventType} IN ({push_pop}, {start_end}, {mark})
-       AND {is_instant} AND typeof({globalTid}) = 'integer'
-       AND (typeof({end}) <> 'integer' OR {end} <= {latest} AND {end} - {start} BETWEEN 0 AND {longest_ns})
-"""
-NVTX_EXTRAS = """,
-           COALESCE(CAST({category} AS INTEGER), 0) AS category,
-           COALESCE(substr(CAST({jsonText} AS BLOB), 1, {longest}), {json_string},
-                    CAST(COALESCE({uint64Value}, {int64Value}, {doubleValue}, {uint32Value}, {int32Value}, {floatValue})
-                         AS BLOB), x'') AS payload,
-           COALESCE(substr(CAST({binaryData} AS BLOB), 1, 8192), x'') AS binary
 """

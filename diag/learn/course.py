@@ -13,6 +13,8 @@ SLUGS: Mapping[int, str] = {
     2: "roofline",
     3: "baseline",
     6: "flash_attention",
+    10: "serving",
+    11: "capacity",
 }
 """Of each lesson: its modules in `lessons` and `exercises`, and, with its number before it, its texts."""
 

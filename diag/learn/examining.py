@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from diag.learn.dialogue import Dialogue
-from diag.learn.lesson import Incident, Lab, Lesson
+from diag.learn.lesson import Figure, Incident, Lab, Lesson
 from diag.learn.page import FAULT_PARTS, FaultText, page
 from diag.learn.words import words
 from diag.model import units
@@ -40,7 +40,10 @@ def examine(lesson: Lesson, lab: Lab, dialogue: Dialogue, language: str, seed: i
     text, say, draw = page(lesson.number, language), words(language), random.Random(seed)
     dialogue.say(f"# {lesson.number} · {text.title}: {say['exercise']}\n\n{text.sections['Exercise']}")
     incident = lesson.exercise(lab, draw)
-    dialogue.say("\n\n".join([say["look"], *(f"    diag {shlex.join(command)}" for command in incident.commands)]))
+    if incident.claims:
+        dialogue.say(claimed(incident.claims, text.labels))
+    look = say["look"] if incident.rule else say["look_by_command"]
+    dialogue.say("\n\n".join([look, *(f"    diag {shlex.join(command)}" for command in incident.commands)]))
     chosen = {}
     for part in ASKED:
         options = offered(text.faults, incident.fault, draw)
@@ -55,6 +58,11 @@ def examine(lesson: Lesson, lab: Lab, dialogue: Dialogue, language: str, seed: i
     for command in incident.commands:
         dialogue.run(command)
     return hypothesis
+
+
+def claimed(claims: Sequence[Figure], labels: Mapping[str, str]) -> str:
+    """A list of what is said of the program, before anything is known of it."""
+    return "\n".join(f"- {labels[each.key]}: **{units.quantity(each.value, each.unit)}**" for each in claims)
 
 
 def offered(faults: Mapping[str, FaultText], right: str, draw: random.Random) -> Sequence[str]:
@@ -100,5 +108,5 @@ def graded(hypothesis: Hypothesis, faults: Mapping[str, FaultText], language: st
         f"- {say['injected']}: **{units.quantity(each.value, each.unit)}** ({each.formula})"
         for each in incident.figures
     )
-    proof = say["proof"].format(rule=incident.rule) if incident.rule else say["proof_without_rule"]
+    proof = say["proof"].format(rule=incident.rule) if incident.rule else say["proof_by_command"]
     return "\n".join([f"## {say['result']}", "", *lines, *injected, "", fault.why, "", proof])

@@ -70,9 +70,11 @@ class Incident:
     commands: Sequence[Command]
     """By which the reader may look at it; they may not tell the fault by their words."""
     rule: str | None
-    """Whose finding proves it; None where the commands show it without any, as `diag compare` does."""
+    """Whose finding proves it; None: what the commands print does, beside the claims."""
     figures: Sequence[Figure] = ()
     """What was really injected, shown after the answer."""
+    claims: Sequence[Figure] = ()
+    """What is said of it, shown beforehand; without a formula where nobody gave one."""
 
 
 def nothing(_: Lab) -> Sequence[Figure]:
@@ -90,3 +92,4 @@ class Lesson:
     """Draws a fault, runs a program that has it, and leaves its evidence in the lab's folder."""
     prepare: Callable[[Lab], Sequence[Figure]] = nothing
     """Measures what predictions are made from: it is shown before they are asked for. Raises as `measure` does."""
+    needs_torch: bool = True

@@ -53,8 +53,15 @@ def page(number: int, language: str) -> LessonPage:
 
 def source(number: int, language: str) -> str:
     """The Markdown file of a lesson, as it is."""
-    name = f"{number:02d}-{slug(number).replace('_', '-')}.md"
-    return resources.files("diag.learn").joinpath("texts", language, name).read_text("utf-8")
+    return resources.files("diag.learn").joinpath("texts", language, file_name(number)).read_text("utf-8")
+
+
+def file_name(number: int) -> str:
+    """
+    >>> file_name(1)
+    '01-two-numbers.md'
+    """
+    return f"{number:02d}-{slug(number).replace('_', '-')}.md"
 
 
 def parsed(text: str) -> LessonPage:

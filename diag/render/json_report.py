@@ -11,6 +11,7 @@ from typing import Any
 
 import diag
 from diag.render.escape import unicode_only
+from diag.render.experiment_phrases import entries
 from diag.rules.baseline_report import Comparison
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.launch_report import LaunchRow
@@ -53,6 +54,7 @@ def document(report: Report) -> dict[str, Any]:
         "findings": [_finding(finding, report) for finding in report.findings],
         "clear": [clear_document(answer) for answer in report.clear],
         "cannot_tell": [_cannot_tell(answer) for answer in report.cannot_tell],
+        **({"experiments": entries(report.experiments)} if report.experiments else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from diag.render import answers, phrases
+from diag.render import answers, experiment_phrases, phrases
 from diag.render.markdown_parts import grid, name, table_blocks, text
 from diag.render.tables import tables
 from diag.rules.finding import Finding
@@ -24,6 +24,7 @@ def render_markdown(report: Report, *, top: int = 5) -> str:
         *_cannot_tell(report),
         *_clear(report),
         *_sources(report, top),
+        *_experiments(report, top),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -109,3 +110,11 @@ def _sources(report: Report, top: int) -> Iterable[str]:
         lines += [f"  - {text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
     yield text(phrases.hidden_sources(report, len(shown)))
+
+
+def _experiments(report: Report, top: int) -> Iterable[str]:
+    said, left_out = experiment_phrases.latest(report.experiments, max(top, phrases.FEW_ROWS))
+    if said:
+        yield "### Experiments"
+        yield "\n".join(f"- {text(each)}" for each in said)
+        yield text(left_out)

@@ -13,7 +13,7 @@ def what_it_needs(rule: Rule, need: str) -> str:
         quantity = quantities()[need]
         return f"{quantity.means}: {quantity.formulas[0].text} (ncu --section {quantity.section})"
     if isinstance(rule, JobRule):
-        return JOB_FACTS[need]
+        return JOB_FACTS.get(need, need)  # a plug-in's reader has capabilities of its own
     if isinstance(rule, LiveRule):
         return f"{need} (diag watch, where the driver tells it)"
     return f"{FACTS[need].name} ({FACTS[need].how})"

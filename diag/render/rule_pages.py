@@ -13,8 +13,8 @@ from diag.rules.engine import SECTIONS, Rule, rules
 
 
 def pages() -> Mapping[str, str]:
-    """Text of every page by file name, and of the index."""
-    all_rules = list(rules().values())
+    """Text of every page by file name, and of the index. Rules of plug-ins are documented where they come from."""
+    all_rules = [rule for rule in rules().values() if not rule.is_of_plugin]
     return {f"{rule.id}.md": page(rule) for rule in all_rules} | {"README.md": _index(all_rules)}
 
 

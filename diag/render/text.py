@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
-from diag.render import answers, phrases
+from diag.render import answers, experiment_phrases, phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
 from diag.render.roofline_text import roofline_lines
@@ -56,6 +56,7 @@ def render_text(
         _cannot_tell(page, report),
         _clear(page, report),
         _sources(page, report, top),
+        _experiments(page, report, top),
     ]
     return _joined(sections)
 
@@ -273,3 +274,9 @@ def _sources(page: Page, report: Report, top: int) -> Lines:
     if hidden := phrases.hidden_sources(report, len(shown)):
         lines += page.prose(hidden)
     return _titled(page, "Read", lines)
+
+
+def _experiments(page: Page, report: Report, top: int) -> Lines:
+    said, left_out = experiment_phrases.latest(report.experiments, max(top, phrases.FEW_ROWS))
+    lines = [line for each in said for line in page.prose(each, INDENT * 2, INDENT)]
+    return _titled(page, "Experiments", lines + page.dim(left_out))

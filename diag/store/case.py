@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x64_69_61_67  # "diag"
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 NO_TIMELINE = (
     "launch", "ceiling", "measurement", "comm_measurement", "link", "live_snapshot",
@@ -288,7 +289,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
         if version != SCHEMA_VERSION:
             raise InputError(f"{path} is a case of schema {version}, this diag reads {SCHEMA_VERSION}. {IMPORT_AGAIN}")
         # A view in the place of a table could stand for anything, be it a query that never ends.
-        if missing := _definitions() - set(db.execute(_DEFINITIONS)):
+        if missing := _definitions() - _defined(db):
             raise InputError(f"{path} is no case any more: {min(missing)[1]} is not as diag made it. {IMPORT_AGAIN}")
         if path.stat().st_size < _size_bytes(db):
             raise InputError(f"{path} is cut short. {IMPORT_AGAIN}")
@@ -304,7 +305,20 @@ _DEFINITIONS = "SELECT type, name, sql FROM sqlite_master"
 def _definitions() -> frozenset[tuple[str, str, str]]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_schema())
-        return frozenset(db.execute(_DEFINITIONS))
+        return _defined(db)
+
+
+def _defined(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Type, name and definition of all that is in it. Comments, and how it is set, may differ between releases."""
+    return frozenset((kind, name, _without_comments(sql or "")) for kind, name, sql in db.execute(_DEFINITIONS))
+
+
+def _without_comments(sql: str) -> str:
+    r"""
+    >>> _without_comments("CREATE TABLE a (  -- all\n  x INTEGER,   -- one\n  y TEXT\n)")
+    'CREATE TABLE a ( x INTEGER, y TEXT )'
+    """
+    return " ".join(re.sub(r"--[^\n]*", " ", sql).split())
 
 
 def _size_bytes(db: sqlite3.Connection) -> int:

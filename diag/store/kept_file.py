@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from diag.errors import StorageError, UsageError
-from diag.store.case import APPLICATION_ID
+from diag.store.case import APPLICATION_ID, Case
+from diag.store.experiments import carry_over, log_in
 from diag.store.lock import held
 
 _ID_OFFSET = 68
@@ -45,21 +46,37 @@ def _may_be_replaced(file: Path) -> bool:
 
 
 def copy_whole(source: Path, target: Path, finish: Callable[[Path], None] = lambda _: None) -> None:
-    """Copies under a temporary name, which `finish` may still change, so that `target` is whole or absent.
+    """Copies a case under a temporary name, which `finish` may still change, so that `target` is whole or absent.
 
-    What killed processes left beside it is removed on the way. Raises StorageError.
+    The experiment log of a case in whose place it comes lives on in it: nobody can make that anew. What killed
+    processes left beside it is removed on the way. Raises StorageError, and InputError for a log that cannot be read.
     """
     with ExitStack() as stack:
+        stack.enter_context(written_alone(target))
         try:
             with _new_part(target.parent, stack) as copy, source.open("rb") as original:
                 shutil.copyfileobj(original, copy, 1 << 20)
             part = Path(copy.name)
             finish(part)
+            if log := log_in(target):
+                with Case.open(part, "rw") as case:
+                    carry_over(log, case)
             os.replace(part, target)
         except OSError as error:
             raise StorageError(
                 f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
             ) from error
+
+
+@contextmanager
+def written_alone(path: Path) -> Iterator[None]:
+    """No other diag writes the file meanwhile. Raises StorageError when one does so already."""
+    with held(path, exclusive=True, wait=False) as is_alone:
+        if not is_alone:
+            with held(path, wait=False) as is_only_read:  # also where a file system knows no locks
+                if path.exists() and not is_only_read:
+                    raise StorageError(f"{path} is being written by another diag. Wait until that has ended.")
+        yield
 
 
 def _new_part(folder: Path, stack: ExitStack) -> BinaryIO:

@@ -958,6 +958,28 @@ CREATE TABLE report (                      -- what the rules said, so that a sec
     body         TEXT NOT NULL             -- JSON
 ) STRICT;
 
+CREATE TABLE experiment (                  -- the log: what somebody tried, an entry per change, in the order of ids
+    id              INTEGER PRIMARY KEY,
+    time_ns         INTEGER NOT NULL,      -- since 1970: when the entry was begun
+    goal            TEXT NOT NULL,
+    model           TEXT,                  -- what was expected, and by which formula, before anything was measured
+    expected_value  REAL,                  -- of what the gain is about, after the change
+    expected_unit   TEXT,                  -- of expected_value, in the words of who wrote it
+    evidence        TEXT,
+    finding_id      TEXT,                  -- of a report: id in `finding`
+    recording       TEXT,                  -- path of the file that shows it
+    change          TEXT,                  -- the one thing that was changed
+    gain            TEXT,                  -- what was measured of it
+    gain_before     REAL,
+    gain_after      REAL,
+    gain_unit       TEXT,
+    cost            TEXT,                  -- what it was paid with
+    cost_before     REAL,
+    cost_after      REAL,
+    cost_unit       TEXT,
+    outcome         TEXT NOT NULL          -- 'open' | 'kept' | 'reverted' | 'refuted' | 'undecided'
+) STRICT;
+
 CREATE VIEW finding AS
 SELECT r.scope,
        f.key                        AS rank,

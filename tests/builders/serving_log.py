@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
-from diag.model.serving_log import EngineConditions, Header, LoadConditions, Record, RequestRecord, StepRecord
+from diag.model.serving_log import RequestRecord, StepRecord
+from diag.probes.serve.logged import LoggedRun, write
+
+__all__ = ["MS", "SECOND", "LoggedRun", "ServingLog", "request", "step", "steps_alone"]
 
 MS = 1_000_000
 SECOND = 1000 * MS
-
-
-@dataclass(frozen=True)
-class LoggedRun:
-    """One run of a log."""
-
-    requests: Sequence[RequestRecord] = ()
-    steps: Sequence[StepRecord] = ()
-    load: LoadConditions = field(default_factory=LoadConditions)
-    engine: EngineConditions | None = None
-    backend: str = "synthetic"
-    model: str | None = None
-    label: str | None = None
-
-    def records(self) -> Iterator[Record]:
-        yield Header(
-            diag_version="0", label=self.label, backend=self.backend, model=self.model, load=self.load,
-            engine=self.engine,
-        )  # fmt: skip
-        yield from self.requests
-        yield from self.steps
 
 
 @dataclass(frozen=True)
@@ -43,15 +25,11 @@ class ServingLog:
     runs: Sequence[LoggedRun]
 
     def write(self, path: Path) -> Path:
-        path.write_bytes(b"".join(line + b"\n" for line in map(msgspec.json.encode, self._records())))
-        return path
+        return write(path, self.runs)
 
     def backwards(self) -> ServingLog:
         """The same with its rows in the opposite order."""
         return ServingLog([replace(run, requests=run.requests[::-1], steps=run.steps[::-1]) for run in self.runs])
-
-    def _records(self) -> Iterable[Record]:
-        return (record for run in self.runs for record in run.records())
 
 
 def request(

@@ -6,17 +6,23 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests import interruptible
+from tests import interruptible, warm
 from tests.builders.nsys_export import NsysExport
 
 DIAG = Path(sys.executable).with_name("diag")
+
+TIMEOUT_S = 120
+
+FRESH = ("PYTHON", "LANG", "LC_", "LD_", "OMP_", "OPENBLAS_")
+"""Beginnings of variables that matter when a process starts."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +60,26 @@ class Command:
         }
 
     def __call__(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None, **more: object) -> Outcome:
+        if more.keys() <= {"cwd"} and not any(name.startswith(FRESH) for name in env or ()):
+            return self._warm(words, self.environment(env), str(more.get("cwd") or Path.cwd()))
+        return self._fresh(words, env, more)
+
+    def _warm(self, words: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: str) -> Outcome:
+        """In a process that finds its modules loaded."""
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            status = warm.run([os.fsencode(word) for word in words], env, cwd, out, err, TIMEOUT_S)
+            return Outcome(status, out.read_bytes().decode(), err.read_bytes().decode())
+
+    def _fresh(
+        self, words: Sequence[str | bytes | Path], env: Mapping[str, str] | None, more: Mapping[str, object]
+    ) -> Outcome:
         ended = subprocess.run(  # type: ignore[call-overload]
             [DIAG, *words],
             check=False,
             env=self.environment(env),
             capture_output=True,
-            timeout=120,
+            timeout=TIMEOUT_S,
             stdin=subprocess.DEVNULL,
             **more,
         )

@@ -16,6 +16,7 @@ from diag.compare.of_report import recording_of
 from diag.compare.recording import side_of
 from diag.errors import UsageError
 from diag.model.serving_log import EngineConditions, LoadConditions
+from diag.probes.serve.simulated import Load, Served
 from diag.render.comparison_json import render_comparison as as_json
 from diag.render.comparison_markdown import render_comparison as as_markdown
 from diag.render.comparison_text import render_comparison as as_text
@@ -24,7 +25,6 @@ from diag.rules.analysis import analyse
 from diag.rules.document import of_json
 from tests.builders.imported import imported
 from tests.builders.serving_log import MS, SECOND, LoggedRun, ServingLog, request
-from tests.builders.timed_engine import Load, Served
 from tests.compare.conftest import Compare
 
 LENGTHS = (20, 40, 80)

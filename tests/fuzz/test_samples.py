@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import diag.ingest
-from diag.ingest import nsys_statements
+from diag.ingest import nsys_counter_statements, nsys_nvtx_statements, nsys_statements
 from diag.ingest.kineto_events import Args
 from tests.builders.nsys_schema import SCHEMAS, TABLES
 from tests.fuzz import samples
@@ -33,8 +33,13 @@ def _tables_read() -> set[str]:
 
 
 def _columns_read() -> set[str]:
-    constants = [*vars(nsys_statements).values(), *nsys_statements.CONDITIONS.values()]
-    statements = [text for text in constants if isinstance(text, str) and text != nsys_statements.__doc__]
+    modules = (nsys_statements, nsys_counter_statements, nsys_nvtx_statements)
+    constants = [
+        *nsys_statements.CONDITIONS.values(),
+        *(value for module in modules for value in vars(module).values()),
+    ]
+    documentation = {module.__doc__ for module in modules}
+    statements = [text for text in constants if isinstance(text, str) and text not in documentation]
     fields = {field for statement in statements for _, field, _, _ in Formatter().parse(statement) if field}
     return fields - PARTS
 

@@ -97,3 +97,12 @@ def test_an_incident_without_a_rule_is_shown_by_its_commands(lesson: Lesson, lab
     examine(without, lab, reader := Scripted(["a", "a", "a"]), "en", 1)
     assert "None" not in reader.all_heard
     assert reader.commands == [("report", "file")]
+
+
+def test_claims_are_shown_beforehand_and_proved_by_a_command(lesson: Lesson, lab: Lab) -> None:
+    claim = Figure("add_intensity", 0.5, "FLOP/byte", "")
+    claimed = replace(lesson, exercise=lambda *_: Incident(FAULT, [("plan", "memory")], None, (), (claim,)))
+    examine(claimed, lab, reader := Scripted(["a", "b", "c"]), "en", 1)
+    assert "0.5 FLOP/byte" in reader.heard[1]
+    assert "diag plan memory" in reader.heard[2]
+    assert reader.heard[-1].endswith("what was claimed.")

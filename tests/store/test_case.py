@@ -128,6 +128,33 @@ def test_columns_arrive_in_the_types_asked_for(case: Case) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "opens"),
+    [
+        ("-- as the user gave it", "-- in other words", True),
+        ("path                TEXT NOT NULL,", "path TEXT NOT NULL,", True),
+        ("path                TEXT NOT NULL,", "path TEXT,", False),
+        ("TEXT NOT NULL,     -- as the user gave it", "TEXT, -- NOT NULL", False),
+        ("'$.findings')", "'$.findings--other\n')", False),
+    ],
+)
+def test_a_case_may_be_commented_otherwise_but_not_defined_otherwise(
+    was: str, now: str, opens: bool, case: Case, tmp_path: Path
+) -> None:
+    """Of the schema's text only what SQLite acts on counts."""
+    path = tmp_path / "edited.diag"
+    path.write_bytes(case.path.read_bytes())
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        edited = db.execute("UPDATE sqlite_master SET sql = replace(sql, ?1, ?2) WHERE instr(sql, ?1)", (was, now))
+        assert edited.rowcount > 0
+    if opens:
+        Case.open(path).close()
+    else:
+        with pytest.raises(InputError, match="is not as diag made it"):
+            Case.open(path)
+
+
 def older(case: Case, path: Path, version: int) -> Path:
     """A case as an older diag would have left it: without a table and a column that came later."""
     path.write_bytes(case.path.read_bytes())

@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from diag.probes.serve import engine_faults
 from diag.rules.analysis import analyse
-from tests.builders import serving_faults
 from tests.builders.imported import imported
-from tests.builders.serving_log import ServingLog
+from tests.builders.serving_log import LoggedRun, ServingLog
 
 DRAWS = 5
 """Of each fault: its dose and its load are drawn."""
@@ -36,12 +36,12 @@ class ServingFault(Protocol):
         """Rules that are right to find something, too."""
         ...
 
-    def log(self, seed: int, *, is_sick: bool) -> ServingLog:
+    def runs(self, seed: int, *, is_sick: bool) -> Sequence[LoggedRun]:
         """Sick and twin of the same seed have the same load."""
         ...
 
 
-FAULTS: Mapping[str, ServingFault] = {**serving_faults.FAULTS}
+FAULTS: Mapping[str, ServingFault] = {**engine_faults.FAULTS}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def trials(seed: int, draws: int = DRAWS) -> Iterator[ServingTrial]:
 
 def trial(name: str, seed: int, *, is_sick: bool) -> ServingTrial:
     fault = FAULTS[name]
-    with tempfile.TemporaryDirectory() as folder, imported(fault.log(seed, is_sick=is_sick), Path(folder)) as case:
+    log = ServingLog(fault.runs(seed, is_sick=is_sick))
+    with tempfile.TemporaryDirectory() as folder, imported(log, Path(folder)) as case:
         findings = analyse(case).findings
     tells = fault.tells if is_sick else ""
     told = [each.title for each in findings if each.rule == fault.rule and re.search(tells, each.title)]
@@ -90,9 +91,9 @@ def trial(name: str, seed: int, *, is_sick: bool) -> ServingTrial:
 
 HEAD = """
 The mini-engine serves the same load twice on a virtual clock, whose steps take what a cost model says
-(`tests/builders/timed_engine.py`): with one thing set wrongly, by a dose that is drawn, and set right
-(`tests/builders/serving_faults.py`). A rule has found a fault if its finding names it, and no rule of another fault may
-find anything, but for those that the fault entails: who has too few blocks also has them all in use.
+(`diag/probes/serve/simulated.py`): with one thing set wrongly, by a dose that is drawn, and set right
+(`diag/probes/serve/engine_faults.py`). A rule has found a fault if its finding names it, and no rule of another fault
+may find anything, but for those that the fault entails: who has too few blocks also has them all in use.
 
 | rule | fault | found | silent on twins | accused by others | told of the first |
 |---|---|---|---|---|---|

@@ -15,9 +15,7 @@ def test_a_fault_of_the_engine_is_found_and_its_twin_is_not_accused(name: str) -
 
 def test_the_twin_has_the_same_load_and_other_seeds_another() -> None:
     fault = FAULTS["small budget"]
-    sick, twin, other = (
-        fault.log(seed, is_sick=is_sick).runs[0] for seed, is_sick in ((1, True), (1, False), (2, True))
-    )
+    sick, twin, other = (fault.runs(seed, is_sick=is_sick)[0] for seed, is_sick in ((1, True), (1, False), (2, True)))
     prompts = [{each.id: each.prompt_tokens for each in run.requests} for run in (sick, twin, other)]
     assert prompts[0] == prompts[1] != prompts[2]
     assert sick.engine != twin.engine
@@ -26,7 +24,7 @@ def test_the_twin_has_the_same_load_and_other_seeds_another() -> None:
 
 def test_all_of_a_load_is_served() -> None:
     """The engine's own invariants are tested elsewhere; here tokens asked for and put out are as many."""
-    for run in FAULTS["small pool, recompute"].log(3, is_sick=True).runs:
+    for run in FAULTS["small pool, recompute"].runs(3, is_sick=True):
         assert [each.outcome for each in run.requests] == ["completed"] * 48
         assert all(each.output_tokens == each.max_output_tokens for each in run.requests)
         assert any(each.n_preemptions for each in run.requests)

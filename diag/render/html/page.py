@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 
 from diag import __version__
-from diag.render import answers, phrases
+from diag.render import answers, experiment_phrases, phrases
 from diag.render.html.devices import devices
 from diag.render.html.findings import findings
 from diag.render.html.grids import grids
@@ -59,6 +59,7 @@ def _page(report: Report, timeline: Timeline | None, remark: str = "") -> str:
             _cannot_tell(report),
             _clear(report),
             _sources(report),
+            _experiments(report),
         ]
     )
     body = (
@@ -148,6 +149,7 @@ _SECTIONS = (
     ("cannot-tell", "Cannot tell"),
     ("clear", "Clear"),
     ("read", "Read"),
+    ("experiments", "Experiments"),
 )
 
 
@@ -170,6 +172,11 @@ def _cannot_tell(report: Report) -> str:
 
 def _clear(report: Report) -> str:
     return section("clear", "Clear", _list([alike.in_full() for alike in answers.clear(report)], "answer"))
+
+
+def _experiments(report: Report) -> str:
+    said, _ = experiment_phrases.latest(report.experiments, len(report.experiments))
+    return section("experiments", "Experiments", _list(said, "experiment") if said else "")
 
 
 def _list(said: list[str], what: str, most_bytes: int = MOST_ANSWER_BYTES) -> str:

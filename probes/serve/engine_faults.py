@@ -9,8 +9,10 @@ from random import Random
 from diag.probes.engine.answers import VOCABULARY, digests, token_after
 from diag.probes.engine.sequence import SamplingParams
 from diag.probes.engine.simulation import StepCost
-from tests.builders.serving_log import MS, LoggedRun, ServingLog
-from tests.builders.timed_engine import Hitch, Host, Load, Served
+from diag.probes.serve.logged import LoggedRun
+from diag.probes.serve.simulated import Hitch, Host, Load, Served
+
+MS = 1_000_000
 
 RIGHT = Served()
 """An engine that has room, chunks its prompts and has little host work; its steps take 6 to 17 ms."""
@@ -36,10 +38,10 @@ class EngineFault:
     entails: Sequence[str] = ()
     """Rules that are right to find something, too."""
 
-    def log(self, seed: int, *, is_sick: bool) -> ServingLog:
+    def runs(self, seed: int, *, is_sick: bool) -> list[LoggedRun]:
         """Sick and twin of the same seed have the same load."""
         pair = self.drawn(Random(seed))
-        return ServingLog(_runs(pair.sick if is_sick else pair.twin, seed))
+        return _runs(pair.sick if is_sick else pair.twin, seed)
 
 
 def _runs(served: Served, seed: int) -> list[LoggedRun]:

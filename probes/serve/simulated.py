@@ -22,7 +22,8 @@ from diag.probes.engine.plan import StepOutput, StepPlan
 from diag.probes.engine.scheduler import Step
 from diag.probes.engine.sequence import Request, SamplingParams, SequenceGroup
 from diag.probes.engine.simulation import SimulatedRunner, StepCost, VirtualClock
-from tests.builders.serving_log import SECOND, LoggedRun
+from diag.probes.serve.arrivals import NS_PER_S
+from diag.probes.serve.logged import LoggedRun
 
 Range = tuple[int, int]
 """From, and up to and with."""
@@ -41,7 +42,7 @@ class Load:
         """With the times in ns at which they are sent."""
         draw, now = Random(seed), 0.0
         for number in range(self.n_requests):
-            now += draw.expovariate(self.rate_per_s) * SECOND if self.rate_per_s else 0.0
+            now += draw.expovariate(self.rate_per_s) * NS_PER_S if self.rate_per_s else 0.0
             is_long = draw.random() < self.long_share
             n_prompt, n_output = (
                 draw.randint(*(self.long_prompts if is_long else self.prompts)),

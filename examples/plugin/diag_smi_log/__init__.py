@@ -1,0 +1,1 @@
+"""A plug-in of diag for the counters that `nvidia-smi --query-gpu=… --format=csv` logs."""
