@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,3 +20,12 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     if find_spec("torch") is not None:
         monkeypatch.setattr("diag.learn.probing.cache_bytes", lambda _: SMALL_CACHE_BYTES)
     return Lab(tmp_path, "cpu", scale="tiny")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """For what computes little: other tests have the cores."""
+    from diag.learn.threads import one_thread as held
+
+    with held():
+        yield
