@@ -28,8 +28,7 @@ MANY = 8
 """Sequences that decode together."""
 
 LENGTHS = (10, 10, 10, 50) * 4
-"""Output tokens of the requests that are batched, in the order in which they come. The tiny model serves them: how many
-steps that takes depends on no model."""
+"""Output tokens of the requests that are batched, in the order in which they come."""
 PLACES = 4
 BLOCK_TOKENS = 16
 RESERVED_TOKENS = 2048
@@ -65,9 +64,8 @@ def measure(lab: Lab) -> Measured:
     lab.progress("decoding")
     one, many = (_step_ns(model, n) for n in (1, MANY))
     lab.progress("batching")
-    tiny = random_model(SHAPES["tiny"], name="tiny", device=lab.device)
     with one_thread():
-        static, continuous = _batched(tiny, "static"), _batched(tiny, "continuous")
+        static, continuous = _batched(model, "static"), _batched(model, "continuous")
     log = write(lab.folder / "batches.jsonl", [static, continuous])
     found = Decoded(
         kv_token_bytes=_kv_token_bytes(model),
