@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import interruptible
+from tests import interruptible, published
 from tests.builders.nsys_export import NsysExport
 
 DIAG = Path(sys.executable).with_name("diag")
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """`diag` with a cache of its own."""
+    """`diag` with a cache of its own. JSON that it writes is held to its schema."""
 
     cache: Path
 
@@ -63,7 +63,9 @@ class Command:
             stdin=subprocess.DEVNULL,
             **more,
         )
-        return Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        outcome = Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        published.check_output(outcome.out)
+        return outcome
 
     def start(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         return interruptible.start([DIAG, *words], self.environment(env))
