@@ -105,7 +105,8 @@ def test_every_kind_is_in_the_contract(name: str) -> None:
 def test_what_is_not_in_a_schema_is_found() -> None:
     document = json.loads(render_checks_as_json([Check("Here", "diag", "ok", "0.1")]))
     published.check(document)
-    for wrong in ({"more": 1}, {"checks": [{}]}, {"diag_version": None}):
+    changes: list[dict[str, Any]] = [{"more": 1}, {"checks": [{}]}, {"diag_version": None}]
+    for wrong in changes:
         with pytest.raises(AssertionError):
             published.check(document | wrong)
 
