@@ -25,17 +25,21 @@ ENUMERATIONS: Mapping[tuple[str, str], Collection[str]] = {
     ("HangHeartbeat", "condition"): typing.get_args(Condition),
     ("HangQuestion", "answer"): typing.get_args(Answer),
     ("LatencyRow", "name"): LATENCY_NAMES,
-    ("Launch", "cache_control"): ("all", "none"),
-    ("Launch", "kind"): ("kernel", "range", "graph"),
-    ("Launch", "replay"): ("kernel", "application", "range", "app-range"),
     ("Noise", "repeats"): ("runs", "steps", "launches", "instances", "requests", "outputs"),
     ("Operator", "kind"): ("gemm", "convolution", "attention", "norm", "elementwise", "reduction"),
     ("RooflineCeiling", "origin"): typing.get_args(Origin),
     ("RooflinePoint", "level"): LEVELS,
     ("RooflineRow", "level"): LEVELS,
     ("RooflineRow", "work_unit"): ("FLOP", "OP", "inst"),
+}
+
+USUAL: Mapping[tuple[str, str], Collection[str]] = {
+    ("Launch", "cache_control"): ("all", "none"),
+    ("Launch", "kind"): ("kernel", "range", "graph"),
+    ("Launch", "replay"): ("kernel", "application", "range", "app-range"),
     ("ServingRunRow", "arrival"): typing.get_args(Arrival),
     ("Source", "graph_mode"): ("graph", "node"),
     ("Source", "rank_origin"): RANK_ORIGINS,
     ("RankOfTraces", "rank_origin"): RANK_ORIGINS,
 }
+"""What a reader writes there. A case that somebody edited may say anything, so these are examples and no bound."""

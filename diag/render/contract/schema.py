@@ -25,7 +25,7 @@ from diag.model.heartbeat import Heartbeat
 from diag.model.serving_log import Header, RequestRecord, StepRecord
 from diag.model.stack_file import StackFile
 from diag.render.contract.compare_document import COMPARE
-from diag.render.contract.enumerations import ENUMERATIONS
+from diag.render.contract.enumerations import ENUMERATIONS, USUAL
 from diag.render.contract.live_document import LIVE
 from diag.render.contract.other_documents import DOCTOR, INSPECTION, PLAN
 from diag.render.contract.record import Type, refer
@@ -137,6 +137,8 @@ def _property(record: str, field: str, said: Schema, words: Mapping[str, Any]) -
     said = {key: value for key, value in said.items() if key not in ("default", "description")}
     if (values := ENUMERATIONS.get((record, field))) is not None:
         said = _only(said, sorted(values))
+    if (usual := USUAL.get((record, field))) is not None:
+        said = {**said, "examples": sorted(usual)}
     text = words.get(record, {}).get(field) or words["any"][field]
     unit = next((unit for pattern, unit in UNITS if re.fullmatch(pattern, field)), None) if _is_number(said) else None
     return {"description": f"{text} ({unit})" if unit else text, **said}
