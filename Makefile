@@ -60,8 +60,9 @@ format: $(DEV) ## Format the code and fix what can be fixed without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their tests, docs/validation.md from real reports
+docs: $(DEV) ## Write docs/rules from the rules, the schemas of JSON, docs/rule-cases.md from their tests, docs/validation.md from real reports
 	$(BIN)/python -m diag.render.rule_pages docs/rules
+	$(BIN)/python -m diag.render.contract.schema diag/render/schemas
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 	$(BIN)/python -m tests.model.hardware_page docs/hardware.md
 	$(BIN)/python -m diag.learn.published docs/learn
