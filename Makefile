@@ -66,6 +66,7 @@ docs: $(DEV) ## Write docs/rules from the rules, the schemas of JSON, docs/rule-
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 	$(BIN)/python -m tests.model.hardware_page docs/hardware.md
 	$(BIN)/python -m diag.learn.published docs/learn
+	$(BIN)/python -m tests.third_party THIRD-PARTY.md
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.page docs/validation.md)
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.vendor_rules docs/nvidia-rules.md)
 
