@@ -11,6 +11,7 @@ from diag.learn.lesson import Lesson
 SLUGS: Mapping[int, str] = {
     1: "two_numbers",
     7: "decode",
+    8: "collectives",
     10: "serving",
     11: "capacity",
 }
