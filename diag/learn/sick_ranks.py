@@ -32,7 +32,7 @@ STEPS = 64
 """More than are traced."""
 LEAST_BYTES, MOST_BYTES = 1 << 10, 1 << 24
 """Of the benchmark."""
-PIECE_BYTES = 1 << 14
+PIECE_BYTES = 1 << 15
 """In which a buffer is averaged, a call for each."""
 
 
