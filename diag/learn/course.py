@@ -14,6 +14,7 @@ SLUGS: Mapping[int, str] = {
     3: "baseline",
     6: "flash_attention",
     7: "decode",
+    8: "collectives",
     10: "serving",
     11: "capacity",
 }
