@@ -182,7 +182,7 @@ _FULL = "Add capacity, or send less: a longer queue would only make everyone wai
 
 def _while_free(run: ServingRun, rejected: Sequence[ServedRequest]) -> int | None:
     """Rejected requests that found a free place; None where the engine does not tell."""
-    most = run.engine.max_sequences if run.engine is not None else None
+    most = run.settings.max_sequences
     times = [time for each in rejected if (time := end_ns(each) or each.sent_ns) is not None]
     if most is None or not run.steps or not times:
         return None
