@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from diag.cli import plan_options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine
 
 
 def comm(
@@ -56,9 +56,9 @@ def comm(
     --bandwidth 350GB/s --network 400Gbit/s
     """
     from diag.cli import plan_questions as questions
+    from diag.cli.plan_answers import show
     from diag.model.parallelism import Step
     from diag.model.placement import Layout
-    from diag.render.plan import render_json, render_text
 
     layout = Layout(tp, cp, ep, dp, pp)
     questions.check_gpus(gpus, size, layout)
@@ -75,4 +75,4 @@ def comm(
         ),
     ]
     questions.check_any(found)
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

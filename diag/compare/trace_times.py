@@ -87,7 +87,7 @@ def kernels_of(trace: Trace, device: DeviceTimeline, periods: Periods | None) ->
     period = None if periods is None else periods.at(ops.start_ns)
     found: dict[str, dict[str, list[Series]]] = {}
     for at, which in _groups(launched.of):
-        name = device.names.get(int(launched.name_id[at]), "(name not captured)")
+        name = device.name_of(int(launched.name_id[at]))
         how = _configuration(int(launched.blocks[at]), int(launched.threads[at]))
         series = Series.of(durations_ns[which], None if period is None else period[which], len(periods or ()))
         found.setdefault(name, {}).setdefault(how, []).append(series)
