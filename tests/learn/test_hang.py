@@ -52,7 +52,7 @@ def test_figures_are_those_of_what_cannot_be_otherwise(jobs: Jobs) -> None:
     found = {each.key: each.value for each in figures(analysed(jobs.sick[HANGS]), gave_up(jobs.timeouts))}
     assert list(found) == list(page(9, "en").labels)
     assert (found["completed"], found["called"], found["waiting"]) == (3, 4, 2)
-    assert (found["errors"], found["guilty"]) == (2, 0)
+    assert (found["errors"], found["innocent"]) == (2, 2)
     assert found["first_error_ns"] >= 1e9 * TIMEOUT_S
     assert found["last_error_ns"] >= 1e9 * (TIMEOUT_S + LATE_S)
     assert found["busy"] < 0.5

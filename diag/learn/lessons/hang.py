@@ -44,7 +44,7 @@ def figures(hang: HangAnalysis, gave_up: Mapping[int, GaveUp]) -> list[Figure]:
         Figure("first_error_ns", until_first, "ns", "from the first call to the first error"),
         Figure("last_error_ns", until_last, "ns", "from the first call to the last error"),
         Figure("errors", len(gave_up), "ranks", f"that report an error, with a timeout of {TIMEOUT_S:g} s"),
-        Figure("guilty", int(ABSENT in gave_up), "ranks", "of these, that never came"),
+        Figure("innocent", len(gave_up.keys() - {ABSENT}), "ranks", f"of these, all but the one that never came: {ABSENT}"),
         Figure("busy", busy, "share", "processor time / time, of the busiest of those that waited"),
     ]
 
@@ -55,7 +55,7 @@ LESSON = Lesson(
     questions=(
         Question("completed", "all-reduces", close=1.0),
         Question("last_error_ns", "s", close=1.2),
-        Question("guilty", "ranks", close=1.0),
+        Question("innocent", "ranks", close=1.0),
     ),
     measure=measure,
     exercise=exercise,
