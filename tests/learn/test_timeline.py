@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from diag.ingest.importer import ImportOptions, open_inputs
 from diag.learn.course import lesson
 from diag.learn.exercises import timeline as sick
 from diag.learn.lesson import Command, Lab
 from diag.learn.lessons import timeline as taught
 from diag.learn.page import page
 from diag.learn.timelines import RETURN_NS
-from diag.rules.analysis import AnalysisOptions, analyse
-from tests.learn.fired import fired
+from tests.learn.fired import findings, fired
 
 pytest.importorskip("torch")
 
@@ -57,9 +55,7 @@ def test_synthetic_gaps_are_those_of_the_closed_form(tmp_path: Path) -> None:
 
 def titles(commands: Sequence[Command], rule: str) -> str:
     """What the findings of one rule are called."""
-    files = [Path(word) for command in commands for word in command[1:]]
-    with open_inputs(files, ImportOptions(use_cache=False)) as case:
-        return "\n".join(each.title for each in analyse(case, AnalysisOptions()).findings if each.rule == rule)
+    return "\n".join(each.title for each in findings(commands) if each.rule == rule)
 
 
 TELLS = {"host_asleep": "sleep", "text_formatting": "join"}

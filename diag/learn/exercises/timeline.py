@@ -10,7 +10,7 @@ from pathlib import Path
 from diag.learn.lesson import Figure, Incident, Lab
 from diag.learn.timelines import COMPUTING, Timeline
 
-DOSE = 0.5
+DOSE = 0.65
 """Of the time of a loop that runs, about so much is the fault's."""
 STEPS = {"tiny": 10, "small": 30, "full": 30}
 
