@@ -16,13 +16,16 @@ from diag.model.inspection import InspectedKernel
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from diag.kernels.operator import DType
+
 STRIDE = {"cpu": 16, "cuda": 8}
 """In numbers of 4 bytes: a cache line of 64 bytes, a sector of 32."""
-LEAST_NUMBERS = {"tiny": 1 << 18, "small": 1 << 25, "full": 1 << 26}
-MOST_NUMBERS = 1 << 28
+FEW_NUMBERS, LEAST_NUMBERS, MOST_NUMBERS = 1 << 18, 1 << 25, 1 << 28
+"""For tests; and between which they are twice what the caches hold."""
 REPEATS = {"tiny": 3, "small": 9, "full": 15}
 
-OPERATOR, VARIANT, TARGET, DTYPE = "softmax", "online", "sm_90", "fp16"
+OPERATOR, VARIANT, TARGET = "softmax", "online", "sm_90"
+DTYPE: DType = "fp16"
 """Of the kernel that is compiled."""
 
 PROFILED_STRIDE, PROFILED_NUMBERS = 8, 1 << 26
@@ -68,15 +71,21 @@ def figures(summed: Summed, kernel: InspectedKernel) -> list[Figure]:
 def _summed(lab: Lab) -> Summed:
     import torch
 
-    from diag.learn import probing
-
-    wanted = max(LEAST_NUMBERS[lab.scale], probing.cache_bytes(lab.device) // 2)
-    stride, numbers = STRIDE[lab.device], min(wanted, MOST_NUMBERS) // 32 * 32
+    stride, numbers = STRIDE[lab.device], _numbers(lab)
     lab.progress("summing numbers")
     with one_thread():
         x = torch.ones(numbers, device=lab.device)
         took_ns = _least_ns(lab, {"all": x, "strided": x[::stride]})
     return Summed(numbers, stride, took_ns["all"], took_ns["strided"])
+
+
+def _numbers(lab: Lab) -> int:
+    from diag.probes.machine import cache_bytes
+
+    if lab.scale == "tiny":
+        return FEW_NUMBERS
+    twice = 2 * cache_bytes(lab.device) // 4
+    return min(max(twice, LEAST_NUMBERS), MOST_NUMBERS) // 32 * 32
 
 
 def _least_ns(lab: Lab, tensors: Mapping[str, Tensor]) -> Mapping[str, float]:

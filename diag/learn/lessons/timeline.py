@@ -131,7 +131,7 @@ def launches_of(run: Run) -> int:
 
     from diag.probes.measured import opened
 
-    class Counting(TorchDispatchMode):
+    class Counting(TorchDispatchMode):  # type: ignore[misc]
         n = 0
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
@@ -143,7 +143,7 @@ def launches_of(run: Run) -> int:
         step()
         with Counting() as counting:
             step()
-    return counting.n
+    return int(counting.n)
 
 
 # ---- the model -----------------------------------------------------------------------------------------------------
