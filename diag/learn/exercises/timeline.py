@@ -10,7 +10,7 @@ from pathlib import Path
 from diag.learn.lesson import Figure, Incident, Lab
 from diag.learn.timelines import COMPUTING, Timeline
 
-DOSE = 0.65
+DOSE = 0.75
 """Of the time of a loop that runs, about so much is the fault's."""
 STEPS = {"tiny": 10, "small": 30, "full": 30}
 
@@ -25,13 +25,16 @@ BYTES_PER_NS = {"Pageable": 6, "Pinned": 24}
 
 @dataclass(frozen=True)
 class Sick:
-    """`name`: of the loop in `diag.probes.faults` that really runs; a GPU is there, or `on_cpu` is its rule."""
+    """`name`: of the loop in `diag.probes.faults`, which really runs where there is a GPU, or where it needs none.
+
+    The rules are those that find it with a GPU and, where that is another one, without.
+    """
 
     name: str
     on_gpu: str
     on_cpu: str | None = None
     synthetic: Callable[[Timeline], None] | None = None
-    """Its part of a step where there is no GPU."""
+    """Its part of a step where there is no GPU, and it needs one."""
 
 
 def exercise(lab: Lab, draw: random.Random) -> Incident:
@@ -39,12 +42,12 @@ def exercise(lab: Lab, draw: random.Random) -> Incident:
     sick, seed = FAULTS[fault], draw.randrange(1 << 31)
     trace = lab.folder / "run.pt.trace.json.gz"
     command = ("report", str(trace))
+    rule = sick.on_gpu if lab.device == "cuda" else sick.on_cpu or sick.on_gpu
     if lab.device == "cpu" and sick.synthetic:
         share = draw_timeline(sick.synthetic, trace, STEPS[lab.scale])
         injected = Figure("injected", share, "share", "synthetic: longer than without the fault / length")
-        return Incident(fault, [command], sick.on_gpu, (injected,))
+        return Incident(fault, [command], rule, (injected,))
     share = run(lab, sick.name, trace, DOSE, seed)
-    rule = sick.on_cpu if lab.device == "cpu" else sick.on_gpu
     return Incident(fault, [command], rule, (Figure("injected", share, "share", "time in the fault / time"),))
 
 
@@ -113,7 +116,9 @@ def copies_in_turn(line: Timeline) -> None:
 
 
 def launches_small_ones(line: Timeline) -> None:
+    """The host does as much before each call as in it, and each kernel is over before the next call."""
     for _ in range(round(WASTED_NS / CALL_NS)):
+        line.now_ns += CALL_NS
         line.kernel("small", CALL_NS / 3)
 
 
@@ -124,6 +129,5 @@ FAULTS: Mapping[str, Sick] = {
     "sync_every_step": Sick("sync-every-step", "sync.drain", synthetic=waits_for_each),
     "pageable_copies": Sick("pageable-copies", "transfer.pageable", synthetic=copies_pageable),
     "serial_streams": Sick("serial-streams", "streams.serial", synthetic=copies_in_turn),
-    "small_kernels": Sick("tiny-kernels", "kernels.tiny", synthetic=launches_small_ones),
+    "small_kernels": Sick("tiny-kernels", "kernels.tiny", on_cpu="launch.bound", synthetic=launches_small_ones),
 }
-"""Launching one by one is `launch.bound` where nothing else is on the device; beside large kernels, tiny ones."""
