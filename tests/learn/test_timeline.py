@@ -29,7 +29,9 @@ def test_figures_agree_with_each_other(lab: Lab) -> None:
     assert figures["period_ns"] > figures["call_ns"] > 0
     assert figures["bytes_ns"] < figures["step_ns"]
     assert 20 * taught.LAYERS["tiny"] < figures["launches"] < 60 * taught.LAYERS["tiny"]
-    assert "launch.bound" in fired(measured.commands[:1])
+    n, period_ns = figures["launches"], max(figures["period_ns"], taught.KERNEL_NS)
+    step_ns = n * period_ns + taught.KERNEL_NS + RETURN_NS
+    assert figures["idle"] == pytest.approx(1 - n * taught.KERNEL_NS / step_ns, abs=0.05)
 
 
 def test_launches_grow_with_layers(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
