@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -62,7 +63,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(on_site, markdown)
 
 
-def outside() -> dict[str, str]:
+@cache
+def outside() -> Mapping[str, str]:
     """Pages of the site that lie elsewhere, and where the repository has them."""
     sources = (path.relative_to(ROOT) for pattern in OUTSIDE for path in sorted(ROOT.glob(pattern)))
     return {_page_of(source): source.as_posix() for source in sources}

@@ -30,6 +30,7 @@ from tests.builders.serving_results import vllm_page, vllm_result
 from tests.builders.topology import Topology
 from tests.cli.conftest import small_export
 from tests.docs.shown import ROOT, Shown
+from tests.model.test_hf_config import LLAMA
 from tests.rules.hanging import absent_host
 from tests.tui.synthetic_profile import PROFILE
 
@@ -97,6 +98,7 @@ STAND_INS: Mapping[str, Make] = {
     "run.diag": lambda path: watched(lambda _: device()).write(path),
     "night.diag": lambda path: watched(lambda _: device()).write(path),
     "ceilings.json": BenchmarkFile().write,
+    "config.json": lambda path: path.write_text(json.dumps(LLAMA)),
     "run.json": lambda path: path.write_text(json.dumps(vllm_result())),
     "*.jsonl": _load,
     "snapshot.pickle": _snapshot,
@@ -133,7 +135,7 @@ NOT_RUN: Mapping[str, str] = {
     r"^diag hang 4711": "needs a job that hangs; tests/collect/test_hang_capture.py has one",
     r"^diag learn (\d|--exercise)": "asks its reader, and measures; tests/learn answers",
     r"\bexamples/slow_loader.py|^zcat raw.json.gz": "makes what tests/examples/test_slow_loader.py looks at",
-    r"\bexamples/train.py|\b(healthy|sick).json.gz": "trains; tests/examples/test_gate.py does so, and looks at the traces",
+    r"\bexamples/train.py|\b(healthy|sick).json.gz": "trains; tests/examples/test_gate.py looks at the traces",
     r"\bexamples/decode_graph.py": "measures for seconds; tests/examples/test_decode_graph.py looks at what it prints",
 }
 """Why a command is not run but only parsed, by patterns of commands."""
