@@ -13,6 +13,7 @@ SLUGS: Mapping[int, str] = {
     2: "roofline",
     3: "baseline",
     6: "flash_attention",
+    7: "decode",
     10: "serving",
     11: "capacity",
 }

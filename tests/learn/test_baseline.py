@@ -12,7 +12,7 @@ import pytest
 
 from diag.cli.verbs import app
 from diag.learn.lesson import Command, Lab, Measured
-from tests.learn.quiet import on_one_core
+from diag.learn.threads import one_thread
 
 pytest.importorskip("torch")
 
@@ -21,7 +21,7 @@ pytest.importorskip("torch")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     from diag.learn.lessons.baseline import measure
 
-    with pytest.MonkeyPatch.context() as patch, on_one_core():
+    with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.setattr("diag.learn.probing.cache_bytes", lambda _: 1)
         return measure(Lab(tmp_path_factory.mktemp("baseline"), "cpu", scale="tiny"))
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from diag.learn.lesson import Lab, Measured
+from diag.learn.threads import one_thread
 from diag.model.benchmark import Machine, MeasuredCeiling
 from tests.builders.benchmark import CEILINGS
 from tests.learn.fired import fired
-from tests.learn.quiet import on_one_core
 
 pytest.importorskip("torch")
 
@@ -36,7 +36,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     def ceilings(lab: Lab) -> tuple[Machine, Sequence[MeasuredCeiling]]:
         return machine_of("cpu"), CEILINGS
 
-    with pytest.MonkeyPatch.context() as patch, on_one_core():
+    with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.setattr(probing, "ceilings_of", ceilings)
         return measure(Lab(tmp_path_factory.mktemp("attention"), "cpu", scale="tiny"))
 
