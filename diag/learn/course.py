@@ -12,6 +12,7 @@ SLUGS: Mapping[int, str] = {
     1: "two_numbers",
     2: "roofline",
     3: "baseline",
+    5: "one_kernel",
     6: "flash_attention",
     7: "decode",
     8: "collectives",
