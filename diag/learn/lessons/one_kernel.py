@@ -51,7 +51,10 @@ def measure(lab: Lab) -> Measured:
             Figure("every_16th", every_ns, "ns", f"median of {REPEATS} sums over one number of each {EVERY}"),
             Figure("time_ratio", every_ns / each_ns, "x", f"one of {EVERY} / all of them"),
         ],
-        [("probe", "inspect", KERNEL[0], "--arch", TARGET), ("report", str(file))],
+        [
+            ("probe", "inspect", KERNEL[0], "--variant", KERNEL[1], "--dtype", "fp32", "--arch", TARGET),
+            ("report", str(file)),
+        ],
     )
 
 
