@@ -16,6 +16,7 @@ SLUGS: Mapping[int, str] = {
     6: "flash_attention",
     7: "decode",
     8: "collectives",
+    9: "hang",
     10: "serving",
     11: "capacity",
 }
