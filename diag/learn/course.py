@@ -12,6 +12,7 @@ SLUGS: Mapping[int, str] = {
     1: "two_numbers",
     2: "roofline",
     3: "baseline",
+    4: "timeline",
     6: "flash_attention",
     7: "decode",
     10: "serving",
