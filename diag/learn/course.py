@@ -13,6 +13,7 @@ SLUGS: Mapping[int, str] = {
     2: "roofline",
     3: "baseline",
     5: "one_kernel",
+    4: "timeline",
     6: "flash_attention",
     7: "decode",
     8: "collectives",
