@@ -60,11 +60,13 @@ format: $(DEV) ## Format the code and fix what can be fixed without thought
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write docs/rules from the rules, docs/rule-cases.md from their tests, docs/validation.md from real reports
+docs: $(DEV) ## Write docs/rules from the rules, the schemas of JSON, docs/rule-cases.md from their tests, docs/validation.md from real reports
 	$(BIN)/python -m diag.render.rule_pages docs/rules
+	$(BIN)/python -m diag.render.contract.schema diag/render/schemas
 	$(BIN)/python -m tests.rules.case_table docs/rule-cases.md
 	$(BIN)/python -m tests.model.hardware_page docs/hardware.md
 	$(BIN)/python -m diag.learn.published docs/learn
+	$(BIN)/python -m tests.third_party THIRD-PARTY.md
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.page docs/validation.md)
 	$(if $(DIAG_REAL_REPORTS),$(BIN)/python -m tests.validation.vendor_rules docs/nvidia-rules.md)
 

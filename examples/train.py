@@ -129,7 +129,7 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)  # a step is so small that threads would only wait for each other
     n_samples = (UNRECORDED_STEPS + SKIPPED_STEPS + RECORDED_STEPS) * BATCH
-    data = Windows(sums(4_000), encode_late=arguments.encode_late)
+    data = Windows(sums(8_000), encode_late=arguments.encode_late)
     chosen = torch.utils.data.RandomSampler(data, num_samples=n_samples)
     batches = iter(DataLoader(data, batch_size=BATCH, sampler=chosen, pin_memory=DEVICE.type == "cuda"))
     training = Training()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from diag.kernels.operator import ELEMENT_BYTES, Count
 from diag.probes.implementations import OnCpu, kernels, variants_of
 from diag.probes.probe import Checked, Probe, Setup, Workload
+
+Attention = Callable[[Any, Any, Any], Any]
 
 
 def count(setup: Setup) -> Count:
@@ -17,7 +20,7 @@ def count(setup: Setup) -> Count:
     return Count(2 * batch * heads * d * n * (n + 1), 3 * tensor, tensor, formula)
 
 
-def _standard(q: Any, k: Any, v: Any) -> Any:
+def standard(q: Any, k: Any, v: Any) -> Any:
     import torch
 
     scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
@@ -25,42 +28,45 @@ def _standard(q: Any, k: Any, v: Any) -> Any:
     return scores.masked_fill(later, float("-inf")).softmax(-1) @ v
 
 
-def _flash(q: Any, k: Any, v: Any) -> Any:
+def flash(q: Any, k: Any, v: Any) -> Any:
     from torch.nn.functional import scaled_dot_product_attention
 
     return scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 ON_CPU = {
-    "standard": OnCpu("As it is defined: all scores are written, and read again three times.", _standard),
-    "flash": OnCpu("scaled_dot_product_attention: scores stay in the cache, a tile at a time.", _flash),
+    "standard": OnCpu("As it is defined: all scores are written, and read again three times.", standard),
+    "flash": OnCpu("scaled_dot_product_attention: scores stay in the cache, a tile at a time.", flash),
 }
 
 
 def make(setup: Setup, variant: str) -> Workload:
+    if setup.device == "cpu":
+        return workload(setup, ON_CPU[variant].run)
+    kernel = kernels("attention").variant(variant).run
+    # The kernels also return what their backward pass needs.
+    return workload(setup, lambda q, k, v: kernel(q, k, v, causal=True)[0], baseline=flash)
+
+
+def workload(setup: Setup, attention: Attention, baseline: Attention | None = None) -> Workload:
+    """Any way of causal attention, from queries, keys and values of (batch, heads, N, D) to a result of that shape."""
     from diag.probes import tensors
 
     shape = (setup["batch"], setup["heads"], setup["N"], setup["D"])
     q, k, v = tensors.random(setup, shape, shape, shape)
-    on_cpu = setup.device == "cpu"
-    kernel = ON_CPU[variant].run if on_cpu else kernels("attention").variant(variant).run
-
-    def step() -> Any:
-        """The kernels also return what their backward pass needs."""
-        return kernel(q, k, v) if on_cpu else kernel(q, k, v, causal=True)[0]
 
     def check() -> Checked:
         """Of the first sequence and head, which is enough, and all that scores in FP64 should take."""
         first = [each[:1, :1].double() for each in (q, k, v)]
-        return tensors.checked(setup, step()[:1, :1], _standard(*first), setup["N"] + setup["D"])
+        return tensors.checked(setup, attention(q, k, v)[:1, :1], standard(*first), setup["N"] + setup["D"])
 
     return Workload(
-        steps=[step],
+        steps=[lambda: attention(q, k, v)],
         count=count(setup),
         arithmetic=tensors.product(setup.device, setup.dtype),
         level="dram",
         check=check,
-        baseline=() if on_cpu else [lambda: _flash(q, k, v)],
+        baseline=[lambda: baseline(q, k, v)] if baseline else (),
     )
 
 

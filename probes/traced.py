@@ -13,8 +13,8 @@ N_STEPS = 20
 """So many are enough for rules that look for what repeats."""
 
 
-def record(run: Run, trace: Path) -> None:
-    """Writes the trace of N_STEPS steps, after as many that warm up. Raises OutOfMemory and ToolMissing."""
+def record(run: Run, trace: Path, n_steps: int = N_STEPS, *, stacks: bool = False) -> None:
+    """Writes the trace of so many steps, after as many that warm up. Raises OutOfMemory and ToolMissing."""
     import torch
     from torch.profiler import ProfilerActivity, profile, schedule
 
@@ -22,15 +22,16 @@ def record(run: Run, trace: Path) -> None:
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with opened(run) as workload:
         turns = cycle(workload.steps)
-        for _ in range(N_STEPS):
+        for _ in range(n_steps):
             next(turns)()
         with profile(
             activities=activities,
-            schedule=schedule(wait=0, warmup=1, active=N_STEPS, repeat=1),
+            schedule=schedule(wait=0, warmup=1, active=n_steps, repeat=1),
             on_trace_ready=lambda recorded: recorded.export_chrome_trace(str(trace)),
             record_shapes=True,
+            with_stack=stacks,
         ) as profiler:
-            for _ in range(1 + N_STEPS):
+            for _ in range(1 + n_steps):
                 with nvtx_range(run.name):
                     next(turns)()
                 if on_gpu:

@@ -10,6 +10,11 @@ from diag.learn.lesson import Lesson
 
 SLUGS: Mapping[int, str] = {
     1: "two_numbers",
+    2: "roofline",
+    3: "baseline",
+    6: "flash_attention",
+    7: "decode",
+    8: "collectives",
     10: "serving",
     11: "capacity",
 }

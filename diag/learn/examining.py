@@ -42,7 +42,7 @@ def examine(lesson: Lesson, lab: Lab, dialogue: Dialogue, language: str, seed: i
     incident = lesson.exercise(lab, draw)
     if incident.claims:
         dialogue.say(claimed(incident.claims, text.labels))
-    look = say["look"] if incident.rule else say["look_by_command"]
+    look = say["look_by_command"] if incident.claims else say["look"]
     dialogue.say("\n\n".join([look, *(f"    diag {shlex.join(command)}" for command in incident.commands)]))
     chosen = {}
     for part in ASKED:
@@ -108,5 +108,10 @@ def graded(hypothesis: Hypothesis, faults: Mapping[str, FaultText], language: st
         f"- {say['injected']}: **{units.quantity(each.value, each.unit)}** ({each.formula})"
         for each in incident.figures
     )
-    proof = say["proof"].format(rule=incident.rule) if incident.rule else say["proof_by_command"]
-    return "\n".join([f"## {say['result']}", "", *lines, *injected, "", fault.why, "", proof])
+    return "\n".join([f"## {say['result']}", "", *lines, *injected, "", fault.why, "", _proof(incident, say)])
+
+
+def _proof(incident: Incident, say: Mapping[str, str]) -> str:
+    if incident.rule:
+        return say["proof"].format(rule=incident.rule)
+    return say["proof_by_command" if incident.claims else "proof_by_output"]

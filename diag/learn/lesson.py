@@ -70,7 +70,7 @@ class Incident:
     commands: Sequence[Command]
     """By which the reader may look at it; they may not tell the fault by their words."""
     rule: str | None
-    """Whose finding proves it; None: what the commands print does, beside the claims."""
+    """Whose finding proves it; None: what the commands print does, beside the claims if there are any."""
     figures: Sequence[Figure] = ()
     """What was really injected, shown after the answer."""
     claims: Sequence[Figure] = ()

@@ -22,6 +22,10 @@ SECTIONS = ("Question", "Predict", "Measure", "Figures", "Explain", "Diagnose", 
 
 FAULT_PARTS = ("cause", "evidence", "refutation", "why")
 
+_CHINESE = r"[\u2e80-\u9fff\uff00-\uffef“”‘’·…]"
+_BREAK = re.compile(rf"(?<={_CHINESE})\n(?={_CHINESE})")
+"""Between two Chinese characters: Markdown would make a space of it, of which Chinese has none."""
+
 _ITEM = re.compile(r"^- `?(\w+)`?: (.+(?:\n  .+)*)", re.MULTILINE)
 
 
@@ -66,7 +70,7 @@ def file_name(number: int) -> str:
 
 def parsed(text: str) -> LessonPage:
     """Raises ValueError for a text that lacks something."""
-    head, *parts = _split(text, "##")
+    head, *parts = _split(_BREAK.sub("", text), "##")
     sections = dict(map(_headed, parts))
     if tuple(sections) != SECTIONS:
         raise ValueError(f"The sections are {', '.join(sections)}, not {', '.join(SECTIONS)}.")

@@ -22,10 +22,16 @@ from diag.cli.verbs import app
 from tests.docs.shown import PAGES, PROGRAMS, Shown, commands, inline
 from tests.docs.stand_ins import NOT_RUN, SLOW, make, why_not
 
-SHOWN = {page: commands(page) for page in PAGES}
+COMPLETE = re.compile(r"^diag (?:plan (?!.*--(?:against|fit)\b)\w+ --|explain [a-z]+\.\w+$)")
+"""What the text names and can be run as it stands: it takes no files."""
+
+SHOWN = {page: [*commands(page), *(each for each in inline(page) if COMPLETE.match(each.text))] for page in PAGES}
 ALL = [each for of_page in SHOWN.values() for each in of_page]
 TYPED = [each for each in ALL if not each.is_grammar]
 OPERATORS = set("|&;<>()")
+QUIET = re.compile(r"^diag (?:plan|explain) ")
+"""They have nothing to say beside their answer."""
+
 OWN_PROCESS = re.compile(r"^diag (?:calibrate|hang|probe|watch)\b")
 """They start processes, or measure."""
 
@@ -89,6 +95,10 @@ def test_what_is_not_run_can_be_parsed(shown: Shown) -> None:
         parse(words)
 
 
+def test_pages_show_what_commands_print() -> None:
+    assert sum(each.printed is not None for each in ALL) > 12
+
+
 def test_reasons_are_needed_and_name_tests_that_exist() -> None:
     for pattern, reason in NOT_RUN.items():
         assert any(re.search(pattern, each.text) for each in TYPED), f"no page shows {pattern} any more"
@@ -114,6 +124,7 @@ def check(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     allowed = next((of for pattern, of in OUTCOMES.items() if re.search(pattern, shown.text)), (0,))
     assert status in allowed, f"{shown.place}\nended with {status}: {err or out}"
     assert "Traceback" not in err, f"{shown.place}\n{err}"
+    assert err == "" or not QUIET.match(shown.text), f"{shown.place}\n{err}"
     if shown.printed is not None:
         assert re.fullmatch(pattern_of(shown.printed), out), f"{shown.place}\nprints\n{out}\nand not\n{shown.printed}"
 

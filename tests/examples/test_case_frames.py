@@ -54,5 +54,14 @@ def test_the_notebook_runs_and_its_figures_are_right(
     assert names["by_kernel"].loc["ampere_sgemm_128x64_tn"].tolist() == [160, 160 * 420_125, 420_125]
     assert names["device"].busy.measure_ns == 20 * BUSY_NS_OF_A_STEP
     assert len(names["gaps"].query("length_ns > 4_000_000")) == 19
+    idle_ns = names["device"].window_ns - 20 * BUSY_NS_OF_A_STEP
+    assert names["idle_ms"].sum() == pytest.approx(idle_ns / 1e6)
+    assert names["idle_ms"].idxmax() == "host late"
     assert names["by_kind"].loc[("h2d", "pageable", "device"), "GB/s"] == pytest.approx((12 << 20) / 1_100_000)
     assert names["slowest_calls"]["call"].tolist() == ["cudaStreamSynchronize", "cudaLaunchKernel", "cudaMemcpyAsync"]
+    by_row, in_tiles = names["roofs"].to_dict("records")
+    assert (by_row["kernel"], in_tiles["kernel"]) == ("transpose_rows", "transpose_tiles")
+    assert (by_row["of the peak of L2"], in_tiles["of its peak"]) == (0.9, 0.9)
+    assert in_tiles["DRAM, GB/s"] == pytest.approx(0.9 * 1555, rel=1e-3)
+    assert by_row["L2, GB/s"] == pytest.approx(0.9 * 2600, rel=1e-3)
+    assert names["axes"].get_title() == "work on the device"

@@ -16,13 +16,13 @@ from tests.examples.shown import EXAMPLES, run
 
 GATE = "examples/ci/gate.sh gate"
 TRAIN = "python examples/train.py"
-LOADER = "The data loader holds up the program"
 
 
-def told_of(trace: Path) -> str:
-    """The title of what limits the run."""
+def loader_share(trace: Path) -> float:
+    """Of the time, as the finding on it says; 0 where there is none."""
     with open_inputs([trace], ImportOptions(use_cache=False)) as case:
-        return report_of(case, AnalysisOptions()).verdict.title
+        findings = report_of(case, AnalysisOptions()).findings
+    return next((each.share or 0.0 for each in findings if each.rule == "host.data_loader"), 0.0)
 
 
 def test_training_passes_unless_its_loader_is_sick(checkout: Path) -> None:
@@ -31,17 +31,16 @@ def test_training_passes_unless_its_loader_is_sick(checkout: Path) -> None:
     baseline = run(f'{GATE} "{TRAIN}"', checkout)
     assert (baseline.returncode, baseline.stderr.count("recording")) == (0, 3), baseline.stderr
     assert re.search(r"[\d.]+ ms per step on", (checkout / "gate/baseline-3.log").read_text())
-    assert told_of(checkout / "gate/baseline/1.json.gz") != LOADER
+    assert loader_share(checkout / "gate/baseline/1.json.gz") < 0.3
 
-    healthy = run(f'{GATE} "false" "{TRAIN}"', checkout, LIMIT_PCT="100", REPEATS="1")
+    healthy = run(f'{GATE} "false" "{TRAIN}"', checkout, LIMIT_PCT="300", REPEATS="1")
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert healthy.stderr.count("recording") == 1, "the baseline stays"
 
-    sick = run(f'{GATE} "false" "{TRAIN} --encode-late"', checkout, LIMIT_PCT="100", REPEATS="1")
+    sick = run(f'{GATE} "false" "{TRAIN} --encode-late"', checkout, LIMIT_PCT="300", REPEATS="1")
     assert sick.returncode == 1, sick.stdout + sick.stderr
     assert "Regressed: step time" in (checkout / "gate/comparison.txt").read_text()
-    assert LOADER in sick.stdout
-    assert told_of(checkout / "gate/candidate/1.json.gz") == LOADER
+    assert loader_share(checkout / "gate/candidate/1.json.gz") > 0.7
 
 
 def test_what_may_not_be_compared_is_neither_passed_nor_called_slower(tmp_path: Path) -> None:

@@ -26,3 +26,9 @@ def test_the_index_lists_every_example_and_nothing_else() -> None:
     there = {path.name for path in EXAMPLES.iterdir() if path.name not in {"README.md", "__pycache__"}}
     assert there <= named
     assert named - there <= {"plugin"}
+
+
+def test_links_of_the_pages_lead_somewhere() -> None:
+    for page in EXAMPLES.rglob("*.md"):
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8")):
+            assert target == "plugin" or (page.parent / target).exists(), f"{page} links to {target}"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from diag.learn.lesson import Lab
-from tests.learn.quiet import on_one_core
 
 SMALL_CACHE_BYTES = 1 << 20
 """That inputs are rotated past: the real one may take gigabytes of them."""
@@ -22,5 +21,16 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         yield Lab(tmp_path, "cpu", scale="tiny")
         return
     monkeypatch.setattr("diag.learn.probing.cache_bytes", lambda _: SMALL_CACHE_BYTES)
-    with on_one_core():
+    from diag.learn.threads import one_thread
+
+    with one_thread():
         yield Lab(tmp_path, "cpu", scale="tiny")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """For what computes little: other tests have the cores."""
+    from diag.learn.threads import one_thread as held
+
+    with held():
+        yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from diag.learn import course
@@ -45,3 +47,10 @@ def test_all_languages_say_the_same_things() -> None:
 def test_a_text_without_a_section_is_refused() -> None:
     with pytest.raises(ValueError, match="sections are Question"):
         parsed("# T\n\nintro\n\n## Question\n\nwhy?\n")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_chinese_is_joined_without_spaces(number: int) -> None:
+    sections = page(number, "zh").sections
+    assert not any(re.search(r"[\u4e00-\u9fff，。：；]\n[\u4e00-\u9fff]", text) for text in sections.values())
+    assert any("，" in text for text in sections.values())

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from diag.learn.lesson import Lab
+from diag.learn.threads import one_thread
 from diag.model.benchmark import Machine, MeasuredCeiling
 from tests.builders.benchmark import bandwidth
 from tests.learn.fired import fired
-from tests.learn.quiet import on_one_core
 
 pytest.importorskip("torch")
 
@@ -33,7 +33,7 @@ def memory_per_s(tmp_path_factory: pytest.TempPathFactory) -> float:
     from diag.probes.tensors import PAST
 
     room = min(MOST_ROTATED, (host.available_bytes() or MOST_ROTATED) // 8)
-    with on_one_core():
+    with one_thread():
         run = probing.run_of(Lab(tmp_path_factory.mktemp("memory"), "cpu", scale="tiny"), "vector_add", "out")
         past = replace(run, setup=replace(run.setup, cache_bytes=min(cache_bytes("cpu"), room // PAST)))
         healthy = measured(past, "tiny")

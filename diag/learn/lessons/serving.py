@@ -44,12 +44,13 @@ Runs = dict[float, Sequence["Stay"]]
 
 
 def measure(lab: Lab) -> Measured:
+    from diag.learn.threads import one_thread
     from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
     from diag.probes.serve.log_file import LogFile
 
     engine, runs, n_alone = _engine(lab, places=1), Runs(), ALONE[lab.scale]
     log, alone = lab.folder / "sweep.jsonl", lab.folder / "alone.jsonl"
-    with LogFile(log) as sweep, LogFile(alone) as apart:
+    with one_thread(), LogFile(log) as sweep, LogFile(alone) as apart:
         for load in LOADS:
             lab.progress(f"{load:.0%} of capacity")
             service_ns = _service_ns(_sent(engine, ClosedLoop(1), n_alone, apart))
