@@ -56,15 +56,23 @@ def tests_of(data: coverage.CoverageData, mutant: Mutant) -> list[str]:
     found = {f"{match[1].replace('.', '/')}.py::{match[2]}" for each in contexts if (match := _TEST.fullmatch(each))}
     folder, name = mutant.path.parts[-2:]
     near = sorted(
-        found, key=lambda test: (_BROAD in test, f"test_{name}:" not in test, f"/{folder}/" not in test, test)
+        (test for test in found if not test.startswith(_EXAMPLES)),
+        key=lambda test: (_BROAD in test, f"test_{name}:" not in test, f"/{folder}/" not in test, test),
     )
-    return near[:MOST_TESTS] or (list(OF_PLANS) if name.startswith("plan") else [])
+    if ">>>" in (ROOT / mutant.path).read_text(encoding="utf-8"):
+        near.insert(0, f"{_EXAMPLES}[{str(mutant.path).removeprefix('diag/')}]")
+    return near[:MOST_TESTS] or [test for part, test in OF_PLANS.items() if part in name][:1]
 
 
+_EXAMPLES = "tests/test_docstrings.py::test_examples_are_true"
 _BROAD = "test_every_"
 """In the names of files whose tests are of everything, and take their time."""
 
-OF_PLANS = [f"tests/cli/test_plan_{of}.py" for of in ("memory", "serving", "comm")]
+OF_PLANS = {
+    "memory": "tests/cli/test_plan_memory.py",
+    "training": "tests/cli/test_plan_memory.py",
+    "plan": "tests/cli/test_plan_serving.py",
+}
 """What plans compute is tested through the command, in processes whose lines have no test's name beside them."""
 
 _TEST = re.compile(r"(tests\..+?)\.(test_\w+)")
