@@ -44,7 +44,9 @@ def figures(hang: HangAnalysis, gave_up: Mapping[int, GaveUp]) -> list[Figure]:
         Figure("first_error_ns", until_first, "ns", "from the first call to the first error"),
         Figure("last_error_ns", until_last, "ns", "from the first call to the last error"),
         Figure("errors", len(gave_up), "ranks", f"that report an error, with a timeout of {TIMEOUT_S:g} s"),
-        Figure("innocent", len(gave_up.keys() - {ABSENT}), "ranks", f"of these, all but the one that never came: {ABSENT}"),
+        Figure(
+            "innocent", len(gave_up.keys() - {ABSENT}), "ranks", f"of these, all but the one that never came: {ABSENT}"
+        ),
         Figure("busy", busy, "share", "processor time / time, of the busiest of those that waited"),
     ]
 
