@@ -16,7 +16,7 @@ DEV    := $(VENV)/.diag-dev
 PROBES := $(VENV)/.diag-probes
 
 # Tests that run rules and readers in their own process.
-COVERING := $(addprefix tests/,compare ingest launches model ranks render rules serving store timeline)
+COVERING := $(addprefix tests/,compare ingest launches model plugins ranks rules serving timeline) tests/test_docstrings.py
 
 DEMO_TRACE := examples/data/slow-loader.pt.trace.json.gz
 LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
@@ -55,7 +55,6 @@ coverage: $(DEV) $(PROBES) ## Measure which lines of rules and readers the tests
 	rm -rf $(BUILD)/coverage
 	@mkdir -p $(BUILD)/coverage
 	$(BIN)/python -m coverage run -m pytest -n0 -q -m "not slow" $(or $(TESTS),$(COVERING))
-	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --fail-under=90 --sort=cover
 
 mutants: $(BUILD)/coverage/data ## Change N=… places of the arithmetic at random (SEED=…): a test must notice each

@@ -98,7 +98,7 @@ def _without_effect(tree: ast.Module) -> set[int]:
                 found.append(annotation)
             case ast.Assign(value=ast.BinOp(op=ast.BitOr(), left=ast.Name() | ast.Subscript())):  # an alias of types
                 found.append(node)
-            case ast.keyword(arg="strict" | "repr"):
+            case ast.keyword(arg="strict" | "repr" | "frozen"):
                 found.append(node)
             case ast.Call(func=ast.Name(id="isinstance" | "TypeVar" | "cast")):
                 found.append(node)
