@@ -20,16 +20,16 @@ from mkdocs.structure.pages import Page
 from diag.cli.verbs import app
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/**/README.md")
+OUTSIDE = ("README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/**/README.md")
 """Pages that stay where a code host expects them."""
 
-HOME = {"README.md": "docs/README.md", "README.zh.md": "docs/README.md"}
+HOME = {"README.md": "docs/README.md"}
 """The front page of the repository is not one of the site, which has its own."""
 
 NOT_SEARCHED = ("rule-cases.md",)
 """Says in one table what the pages of the rules say one by one."""
 
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>(?![a-z]+:|#)[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")
+LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<target>(?![a-z]+:|#)[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")
 HELP_COLUMNS = 80
 
 
