@@ -7,7 +7,7 @@ TESTS  ?=
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-PYTEST := $(BIN)/pytest -n $(JOBS) --maxprocesses 8
+PYTEST := $(BIN)/pytest -n $(JOBS) --maxprocesses 8 --durations 40
 BUILD  := build
 
 # Empty files that say what is installed: a second `make` installs nothing and needs no network.
