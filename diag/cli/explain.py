@@ -46,12 +46,13 @@ def explain(
     """Explain a rule, open a finding to its formulas, SQL and rows, or print the schema of a document.
 
     Example: diag explain idle.gpu
-
     Example: diag explain idle.gpu train.nsys-rep
-
     Example: diag explain F03ed6bd010
-
     Example: diag explain diag.report/1 > report.schema.json
+
+    Exit status 3: An input could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/nvidia-rules.md, docs/json-contract.md, diag report, diag query
     """
     from diag.render import explanation, published, render_finding
     from diag.rules.analysis import AnalysisOptions

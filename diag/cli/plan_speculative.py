@@ -49,8 +49,11 @@ def speculative(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan speculative --acceptance 0.7 -k 4 --draft-cost 0.05 --verify-cost 1.1
-
     Example: diag plan speculative --model llama-3-70b --draft-model llama-3.2-1b --tp 8 --acceptance 0.7 -k 4
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, diag plan serving
     """
     from diag.cli import plan_against, plan_pair
     from diag.cli.plan_answers import show
