@@ -143,3 +143,11 @@ def test_a_higher_stage_of_zero_never_holds_more(layout: TrainingLayout) -> None
     stages: tuple[ZeroStage, ...] = get_args(ZeroStage)
     found = [held(replace(layout, zero=stage)) for stage in stages]
     assert found == sorted(found, reverse=True)
+
+
+def test_inputs_of_recomputed_layers_are_split_by_sequence_parallelism_alone() -> None:
+    layout = TrainingLayout(tp=2, sequence=4096, recompute="full")
+    inputs = 2 * 4096 * SHAPE.hidden_size * SHAPE.n_layers
+    for of, wanted in ((layout, inputs), (replace(layout, is_sequence_parallel=True), inputs / 2)):
+        kept = {each.name: each.card_bytes for each in states(PARTS, SHAPE, of)}
+        assert kept["inputs of layers"] == wanted

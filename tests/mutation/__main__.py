@@ -35,7 +35,7 @@ from tests.mutation.mutants import Mutant, mutants_of, mutated
 ROOT = Path(__file__).parents[2]
 ENGINE = ("engine", "running", "verdict", "finding", "scope", "thresholds")
 LONGEST_S = 120
-MOST_TESTS = 15
+MOST_TESTS = 40
 FELL_OVER, TOO_LONG = -1, -2
 LOADED = (hypothesis, pandas, pyarrow)  # once, before the forks: to load them takes longer than most tests
 
