@@ -123,7 +123,7 @@ def _answers(of: _Material, limits: Mapping[str, Limits]) -> list[Answer]:
         *(answer for run in of.watched for answer in running.about_live(run, limits)),
         *running.about_job(of.job, limits),
         *running.about_serving(of.serving, limits),
-        *running.about_lost_rules(of.case.sources[0].id),
+        *(answer for first in of.case.sources[:1] for answer in running.about_lost_rules(first.id)),
     ]
 
 

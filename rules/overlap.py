@@ -170,7 +170,7 @@ def overlap_tax(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterato
         return
     hidden_ns = (extent & disturbing).measure_ns
     worst = taxed[0]
-    name = device.names.get(worst.name_id, "(name not captured)")
+    name = device.name_of(worst.name_id)
     yield Finding(
         title=f"Overlap tax: kernels take up to {max(k.ratio for k in taxed):.2f} times as long beside other work",
         claim=f"{units.count(len(taxed), 'kernel')} (by name and grid) take longer beside communication or copies than "
@@ -257,7 +257,7 @@ def _times(kernels: GpuOps, taxed: Sequence[_Taxed]) -> tuple[Column, Column]:
 
 
 def _evidence_of(device: DeviceTimeline, kernel: _Taxed) -> Evidence:
-    name = device.names.get(kernel.name_id, "(name not captured)")
+    name = device.name_of(kernel.name_id)
     n_beside = len(kernel.beside)
     return Evidence(
         f"tax of {name[:80]}", f"{kernel.ratio:.2f}", "text",

@@ -34,7 +34,7 @@ def small_batch(steps: Steps, limits: Limits) -> Iterator[Answer]:
               take; look what else holds admission back (limits per user, priorities, a lock).
     Refute    With a larger budget the batch is as small: then admission, or the arrivals, kept it small.
     """
-    most = steps.run.engine.max_sequences if steps.run.engine else None
+    most = steps.run.settings.max_sequences
     if most is None:
         yield CannotTell(subject_of(steps), "the run does not say how many sequences may run at once (max_sequences)")
         return
@@ -67,7 +67,7 @@ def _left_waiting(steps: Steps) -> Chosen:
 
 def _used_up(steps: Steps, limits: Limits) -> Chosen:
     """(steps,): whether it used its budget of tokens."""
-    budget = steps.run.engine.max_step_tokens if steps.run.engine else None
+    budget = steps.run.settings.max_step_tokens
     spent = steps["prefill_tokens"] + steps["decode_tokens"]
     return np.zeros(len(steps), bool) if budget is None else np.asarray(spent >= limits["budget"] * budget)
 
@@ -118,15 +118,14 @@ class _Cause:
 
 
 def _cause(steps: Steps, small: Chosen, limits: Limits) -> _Cause:
-    engine = steps.run.engine
-    if engine is not None and engine.batching == "static":
+    if steps.run.settings.batching == "static":
         return _Cause(
             "batching is static",
             "A static batch lets nobody in before its longest member has ended.",
             "Run the same load with continuous batching.",
             "high",
         )
-    budget = engine.max_step_tokens if engine else None
+    budget = steps.run.settings.max_step_tokens
     full = small & _used_up(steps, limits)
     if budget and 2 * steps.duration_ns[full].sum() >= steps.duration_ns[small].sum():
         return _Cause(
@@ -144,7 +143,7 @@ def _cause(steps: Steps, small: Chosen, limits: Limits) -> _Cause:
 
 
 def _budget_used(steps: Steps, chosen: Chosen) -> float | None:
-    budget = steps.run.engine.max_step_tokens if steps.run.engine else None
+    budget = steps.run.settings.max_step_tokens
     spent = (steps["prefill_tokens"] + steps["decode_tokens"])[chosen]
     return float(spent.mean()) / budget if budget else None
 
@@ -174,7 +173,7 @@ def padded_rows(steps: Steps, limits: Limits) -> Iterator[Answer]:
     if not whole_ns or lost_ns < limits["share"] * whole_ns:
         yield Clear(subject_of(steps))
         return
-    is_static = steps.run.engine is not None and steps.run.engine.batching == "static"
+    is_static = steps.run.settings.batching == "static"
     worst = int(np.argmax(lost_each_ns))
     extent = steps.during(padded.chosen)
     won_ns = min(lost_ns, extent.measure_ns)  # steps of replicas overlap

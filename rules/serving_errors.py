@@ -11,7 +11,7 @@ from diag.model import units
 from diag.model.serving_metrics import ServedRequest, counts, end_ns
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding, Severity
-from diag.rules.serving_loads import NO_REQUESTS, figure_rows, load_rule, request_rows, run_rows, step_rows
+from diag.rules.serving_loads import NO_REQUESTS, every_step_rows, figure_rows, load_rule, request_rows, run_rows
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
 
@@ -160,7 +160,7 @@ def rejections(run: ServingRun, limits: Limits) -> Answer:
     told = ""
     if at_leisure is not None:
         formula = "the last step before left fewer than max_sequences running, and none waiting"
-        rows = step_rows(run, "n_running", "n_waiting")
+        rows = every_step_rows(run, "n_running", "n_waiting")
         evidence.append(Evidence("with a free place", at_leisure, "count", formula, rows))
         told = f" {at_leisure:,} of them came while the engine had a free place."
     is_tight = at_leisure is not None and 2 * at_leisure >= of.rejected
@@ -182,7 +182,7 @@ _FULL = "Add capacity, or send less: a longer queue would only make everyone wai
 
 def _while_free(run: ServingRun, rejected: Sequence[ServedRequest]) -> int | None:
     """Rejected requests that found a free place; None where the engine does not tell."""
-    most = run.engine.max_sequences if run.engine is not None else None
+    most = run.settings.max_sequences
     times = [time for each in rejected if (time := end_ns(each) or each.sent_ns) is not None]
     if most is None or not run.steps or not times:
         return None

@@ -143,7 +143,7 @@ def empty_tail_blocks(steps: Steps, limits: Limits) -> Iterator[Answer]:
               that read the cache want blocks large enough for one wide load.
     Refute    Waste far above what is expected: then blocks are kept that no sequence uses (reserved ahead, not freed).
     """
-    block = steps.run.engine.block_tokens if steps.run.engine else None
+    block = steps.run.settings.block_tokens
     if block is None:
         yield CannotTell(subject_of(steps), "the run does not say how many tokens a block holds")
         return

@@ -115,7 +115,8 @@ def request_rows(run: ServingRun, *columns: str, where: str = "1") -> str:
     )
 
 
-def step_rows(run: ServingRun, *columns: str) -> str:
+def every_step_rows(run: ServingRun, *columns: str) -> str:
+    """SQL of all steps of its engine; `serving_steps.step_rows` is of those that were judged."""
     return f"SELECT number, start_ns, end_ns, {', '.join(columns)} FROM engine_step WHERE run_id = {run.id:d}"
 
 

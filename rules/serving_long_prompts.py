@@ -101,7 +101,7 @@ def _finding(run: ServingRun, found: _Prompts) -> Finding:
     behind, apart = found.behind_ns, found.apart_ns
     longest = max(each.prompt_tokens or 0 for each in found.longs)
     share = len(found.behind) / (len(found.behind) + len(found.apart))
-    chunked = run.engine.chunked_prefill if run.engine is not None else None
+    chunked = run.settings.chunked_prefill
     told = " Prefill is not chunked." if chunked is False else ""
     sql = request_rows(run, "prompt_tokens", "sent_ns", "scheduled_ns", "ttft_ns")
     return Finding(

@@ -10,7 +10,7 @@ from diag.model import units
 from diag.model.serving_metrics import LATENCY_NAMES, Latency, latency_values
 from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import for_each, mean_e2e, per_s, request_rows, run_rows, step_rows
+from diag.rules.serving_loads import every_step_rows, for_each, mean_e2e, per_s, request_rows, run_rows
 from diag.rules.thresholds import Limits
 from diag.serving.alike import alike
 from diag.serving.climb import FEWEST, Climb, climb
@@ -208,4 +208,4 @@ def _evidence(it: _Judged) -> Iterator[Evidence]:
             yield Evidence(f"{LATENCY_NAMES[name]}, {label} requests", round(value), "ns", formula, sql)
         yield Evidence("order", grown.z, "ratio", "Spearman's rank correlation with send order x sqrt(n - 1)", sql)
     if waiting := max((step.n_waiting for step in run.steps), default=0):
-        yield Evidence("waiting", waiting, "count", "most that waited after a step", step_rows(run, "n_waiting"))
+        yield Evidence("waiting", waiting, "count", "most that waited after a step", every_step_rows(run, "n_waiting"))

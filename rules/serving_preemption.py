@@ -34,7 +34,7 @@ def preemption_thrash(steps: Steps, limits: Limits) -> Iterator[Answer]:
     computed = steps["prefill_tokens"] + steps["decode_tokens"]
     recomputed, total = int(steps["recomputed_tokens"].sum()), int(computed.sum())
     moved = int((steps["swapped_in_blocks"] + steps["swapped_out_blocks"]).sum())
-    block = (steps.run.engine.block_tokens if steps.run.engine else None) or 1
+    block = steps.run.settings.block_tokens or 1
     counts = [each.n_preemptions or 0 for each in steps.run.measured]
     again = sum(count >= MANY for count in counts)
     shares = {

@@ -41,9 +41,8 @@ NO_CARDS = "on how many cards it ran was not captured (tensor_parallel, replicas
 
 def cards_of(run: ServingRun) -> int | None:
     """Of all replicas; None where neither was said. One that was not said is 1."""
-    if run.engine is None or (run.engine.tensor_parallel is None and run.engine.replicas is None):
-        return None
-    return (run.engine.tensor_parallel or 1) * (run.engine.replicas or 1)
+    parallel, replicas = run.settings.tensor_parallel, run.settings.replicas
+    return None if parallel is None and replicas is None else (parallel or 1) * (replicas or 1)
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,7 @@ def _finding(pair: _Pair) -> Finding:
 
 
 def _cards(run: ServingRun) -> str:
-    engine = run.engine
-    parallel, replicas = (engine.tensor_parallel or 1, engine.replicas or 1) if engine else (1, 1)
+    parallel, replicas = run.settings.tensor_parallel or 1, run.settings.replicas or 1
     named = units.count(parallel * replicas, "card")
     return f"{named} ({replicas} replicas of {parallel})" if replicas > 1 else named
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import wraps
 from itertools import groupby
 
-from diag.rules.engine import ServingDecision, run_subject, serving_rule
+from diag.rules.engine import run_subject, serving_rule
 from diag.rules.finding import Answer, CannotTell, Subject
 from diag.rules.thresholds import Limits
 from diag.serving.run import ServingRun
@@ -39,8 +39,7 @@ def steps_rule(rule_id: str, *, needs: tuple[str, ...] = ()) -> Callable[[StepsD
                     else:
                         yield from decide(steps, limits)
 
-        registered: ServingDecision = decide_all
-        serving_rule(rule_id)(registered)
+        serving_rule(rule_id)(decide_all)
         return decide
 
     return register

@@ -9,7 +9,7 @@ from diag.model import units
 from diag.model.serving_metrics import latency, prefix_hit_share
 from diag.rules.engine import run_subject
 from diag.rules.finding import Answer, CannotTell, Clear, Evidence, Finding
-from diag.rules.serving_loads import AT_ONCE, load_rule, request_rows, step_rows, typical
+from diag.rules.serving_loads import AT_ONCE, every_step_rows, load_rule, request_rows, typical
 from diag.rules.thresholds import Limits
 from diag.serving.first_token import FirstTokenParts, first_token_parts
 from diag.serving.run import ServingRun
@@ -126,7 +126,7 @@ def _evidence(it: _Late, whole_ns: int) -> Iterator[Evidence]:
         yield Evidence(f"{name}, share", took_ns / whole_ns, "share", f"{name} / Σ TTFT", sql)
     boundary_ns = int(it.parts.boundary_ns.sum())
     formula = "Σ of what remained of the step that ran when they were sent; part of queue"
-    yield Evidence("step boundary", boundary_ns, "ns", formula, step_rows(it.run, "n_running"))
+    yield Evidence("step boundary", boundary_ns, "ns", formula, every_step_rows(it.run, "n_running"))
     if (held := prefix_hit_share(it.run.requests)) is not None:
         yield Evidence("prefix hits", held, "share", "cached / prompt tokens of completed requests", sql)
 

@@ -137,7 +137,7 @@ def _kernel(device: DeviceTimeline, contrast: Contrast) -> Difference | None:
     """The kernel with the largest excess, by its short name."""
     ops = device.ops.select((device.ops.kind == KERNEL) & ~device.is_communication)
     names, labels = np.unique(ops.short_name_id, return_inverse=True)
-    texts = [device.names.get(name_id, "(name not captured)") for name_id in names.tolist()]
+    texts = [device.name_of(name_id) for name_id in names.tolist()]
     _, excess_ns = contrast.by_label(ops.start_ns, ops.end_ns, labels, len(names))
     return _largest(texts, excess_ns)
 

@@ -58,7 +58,8 @@ class DeviceRow:
     @property
     def has_shares(self) -> bool:
         """Whether there is enough work for shares of the window to mean anything."""
-        return self.n_kernels + self.n_copies + self.n_memsets + self.n_graphs >= FEWEST_OPERATIONS
+        n_operations = self.n_kernels + self.n_copies + self.n_memsets + self.n_graphs
+        return n_operations >= FEWEST_OPERATIONS and self.window_ns > 0
 
     def share(self, measure_ns: int) -> float:
         return measure_ns / self.window_ns if self.window_ns else 0.0

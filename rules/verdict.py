@@ -125,14 +125,10 @@ def _what_is_unseen(top: Finding) -> str:
     """Where no device's timeline is at hand."""
     if top.rule.startswith(("probe.", "comm.")):
         return _PROBES_ALONE
-    if top.rule.startswith(("nccl.", "job.", "serving.")):
+    if top.rule.startswith(("nccl.", "job.", "serving.")) or _is_about_hang(top):
         return ""
     if top.rule.startswith("live."):
         return _WATCHED_ONLY
-    if top.rule.startswith("serving."):
-        return _SERVED_ONLY
-    if _is_about_hang(top):
-        return ""
     if top.subject.launch is not None:
         return _ALONE
     return _HOST_ONLY if top.subject.device is None else _WATCHED_ONLY
@@ -144,7 +140,6 @@ def _is_about_hang(finding: Finding) -> bool:
 
 _PROBES_ALONE = "It was measured by itself: no run of a program is in sight here."
 _WATCHED_ONLY = "It was watched from outside: which kernels ran, and when, only a timeline tells."
-_SERVED_ONLY = "Which kernels ran meanwhile, only a timeline tells."
 _HOST_ONLY = "No GPU work is in sight here: this speaks for the host only."
 _AT_ITS_LIMIT = "No rule finds much to win in it: to take less time it has to do less."
 _ALONE = "No timeline of the run is at hand: shares are of the kernel time that was profiled."

@@ -61,3 +61,13 @@ def test_all_kinds_and_parts_of_a_rule_are_told() -> None:
     assert set(re.findall(r"`@(\w+)`", contributing)) == kinds
     assert set(re.findall(r"`(\w+_rule)`", extending)) == kinds
     assert all(f"*{section}*" in contributing for section in engine.SECTIONS)
+
+
+def test_the_tests_of_the_threat_model_exist() -> None:
+    page = (ROOT / "docs/threat-model.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", page)
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| attack ")]
+    assert len(rows) > 20
+    assert [row for row in rows if "::test_" not in row] == []
+    missing = [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text("utf-8")]
+    assert missing == []

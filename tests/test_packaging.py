@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 import diag
+from tests import third_party
 
 ROOT = Path(__file__).parents[1]
 SHIPPED_SUFFIXES = {".py", ".sql", ".toml", ".md", ".tcss", ".typed", ".css", ".js"}
+SHIPPED = ("README.md", "LICENSE", "THIRD-PARTY.md", "CHANGELOG.md")
 STARTUP_LIMIT_S = 0.4
 OPTIONAL_MODULES = ("torch", "triton", "pynvml", "ncu_report", "distributed", "dask")
 
@@ -84,6 +86,17 @@ def test_the_licence_and_python_version(project: dict[str, Any]) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
 
 
+def test_the_notices_name_every_package_that_diag_may_bring_along() -> None:
+    written = (ROOT / "THIRD-PARTY.md").read_text("utf-8")
+    assert third_party.named(written) == third_party.required(), "run: make docs"
+
+
+def test_every_table_of_figures_states_its_source() -> None:
+    tables = sorted((ROOT / "diag/model/data").glob("*.toml"))
+    assert len(tables) > 3
+    assert [table.name for table in tables if "source" not in table.read_text("utf-8").lower()] == []
+
+
 def test_the_core_asks_for_neither_torch_nor_a_gpu_library(project: dict[str, Any]) -> None:
     core = {requirement.partition(">=")[0] for requirement in project["dependencies"]}
     assert not core & {"torch", "triton", "nvidia-ml-py", "py-spy", "ncu-report"}
@@ -102,7 +115,7 @@ def test_the_sdist_holds_plain_files_only(archives: dict[str, Path]) -> None:
         members = tar.getmembers()
     assert all(member.isfile() for member in members)
     top = {Path(member.name).parts[1] for member in members}
-    assert top == {"diag", "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    assert top == {*SHIPPED, "diag", "pyproject.toml", "PKG-INFO", ".gitignore"}
 
 
 def test_the_archives_hold_every_file_behind_the_links(archives: dict[str, Path]) -> None:
@@ -119,7 +132,7 @@ def test_the_wheel_installs_diag_alone(archives: dict[str, Path]) -> None:
         names = wheel.namelist()
     info = f"gpu_diag-{diag.__version__}.dist-info"
     assert {name.partition("/")[0] for name in names} == {"diag", info}
-    assert f"{info}/licenses/LICENSE" in names
+    assert {f"{info}/licenses/LICENSE", f"{info}/licenses/THIRD-PARTY.md"} <= set(names)
 
 
 def test_a_wheel_from_the_sdist_equals_one_from_the_repository(archives: dict[str, Path]) -> None:

@@ -26,7 +26,7 @@ _FINDING_ID = re.compile(r"F[0-9a-f]{10}")
 
 def explain(
     what: Annotated[
-        str | None, typer.Argument(metavar="[RULE|FINDING|thresholds]", help="Without it, all rules are listed.")
+        str | None, typer.Argument(metavar="[RULE|FINDING|thresholds|SCHEMA]", help="Without it, all rules are listed.")
     ] = None,
     inputs: Annotated[
         list[Path] | None,
@@ -43,15 +43,18 @@ def explain(
         str | None, typer.Option("--range", metavar="NAME", help="The ranges of INPUT that the report was on.")
     ] = None,
 ) -> None:
-    """Explain a rule, or open a finding to its formulas, SQL and rows.
+    """Explain a rule, open a finding to its formulas, SQL and rows, or print the schema of a document.
 
     Example: diag explain idle.gpu
-
     Example: diag explain idle.gpu train.nsys-rep
-
     Example: diag explain F03ed6bd010
+    Example: diag explain diag.report/1 > report.schema.json
+
+    Exit status 3: An input could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/nvidia-rules.md, docs/json-contract.md, diag report, diag query
     """
-    from diag.render import explanation, render_finding
+    from diag.render import explanation, published, render_finding
     from diag.rules.analysis import AnalysisOptions
     from diag.rules.engine import rules
     from diag.rules.scope import parse_window
@@ -66,6 +69,8 @@ def explain(
         text = explanation.list_of_rules(list(known.values()), width=width())
     elif what == "thresholds":
         text = explanation.thresholds(width=width())
+    elif what in published.names():
+        text = published.schema_text(what)
     elif what in known:
         text = explanation.rule(known[what], width=width())
         if inputs:
@@ -75,16 +80,15 @@ def explain(
         found = _found_in(what, inputs, options) if inputs else _found_in_cache(what)
         text = render_finding(found, width=width(), color=color())
     else:
-        raise UsageError(_no_rule(what, known))
+        raise UsageError(_no_rule(what, [*known, *published.names()]))
     write(text if text.endswith("\n") else text + "\n")
 
 
 def _no_rule(what: str, known: Iterable[str]) -> str:
     from diag.model.near import did_you_mean, near
 
-    return (
-        f"{what!r} is neither a rule nor a finding.{did_you_mean(near(what, known))} Rules are listed by: diag explain"
-    )
+    near_by = did_you_mean(near(what, known))
+    return f"{what!r} is neither a rule, nor a finding, nor a schema.{near_by} Rules are listed by: diag explain"
 
 
 @contextmanager

@@ -55,10 +55,13 @@ def learn(
     not hold. Each prediction is logged beside what was measured: see diag log.
 
     Example: diag learn
-
     Example: diag learn 1
-
     Example: diag learn --exercise 1 --lang zh
+
+    Exit status 1: The hypothesis of an exercise does not hold.
+    Exit status 3: What the lesson needs is missing, or its recording could not be read.
+    Environment: DIAG_CEILINGS, NO_COLOR, TMPDIR
+    See also: docs/start.md, diag log, diag explain
     """
     if number is not None and exercise is not None:
         raise UsageError("A lesson and an exercise are two things. Leave out one of them.")

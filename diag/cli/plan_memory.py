@@ -8,7 +8,7 @@ import typer
 
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine
 
 
 def memory(
@@ -64,18 +64,19 @@ def memory(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan memory --model llama-3-70b --tp 8
-
     Example: diag plan memory --model llama-3-70b --tp 8 --sequences 64 --context 2500
-
     Example: diag plan memory --config config.json --dtype int4 --gpu l40s
-
     Example: diag plan memory --params 7B --training --dp 8 --zero 3
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, diag plan serving
     """
     from diag.cli import plan_against, plan_subject, plan_training_layout
+    from diag.cli.plan_answers import show
     from diag.model.plan_memory import Wanted
     from diag.model.plan_memory import memory as answer
     from diag.model.plan_training_memory import training as training_answer
-    from diag.render.plan import render_json, render_text
 
     numbers = {
         "n_layers": layers, "hidden_size": hidden, "n_heads": heads, "n_kv_heads": kv_heads, "head_dim": head_dim,
@@ -115,4 +116,4 @@ def memory(
     if against:
         with StatusLine() as status:
             found += plan_against.of_memory(against, of, use, layout, status)
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

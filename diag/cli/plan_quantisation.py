@@ -8,7 +8,6 @@ import typer
 
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import width, write
 
 
 def quantisation(
@@ -43,14 +42,16 @@ def quantisation(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan quantisation --model llama-3-70b --tp 4
-
     Example: diag plan quantisation --model llama-3-8b --to fp8 --sequences 64 --gpu l40s
+
+    Exit status 3: A file that an option names could not be read.
+    See also: docs/capacity.md, diag plan memory
     """
     from diag.cli import plan_subject
+    from diag.cli.plan_answers import show
     from diag.model.plan_quantisation import Case
     from diag.model.plan_quantisation import quantisation as answers
     from diag.model.precision import precision
-    from diag.render.plan import render_json, render_text
 
     of = plan_subject.planned_model(plan_subject.ModelWords(model, config, None, {}))
     wide, narrow = precision(base), precision(to)
@@ -72,4 +73,4 @@ def quantisation(
     )
     said = [*use.assumptions(of), *plan_subject.rate_assumptions(rates, use.card, wide, tp)]
     found = answers(case, types, narrow, said)
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

@@ -9,7 +9,7 @@ import typer
 
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine
 
 
 def serving(
@@ -31,7 +31,7 @@ def serving(
         int, typer.Option(min=1, max=1024, metavar="N", help="Cards that share NVLink: the largest replica tried.")
     ] = 8,
     rate: Annotated[
-        float | None, typer.Option(min=1e-6, max=1e9, metavar="N", help="Requests per second that arrive.")
+        float | None, typer.Option(min=1e-6, max=1e9, metavar="PER_S", help="Requests per second that arrive.")
     ] = None,
     stay: Annotated[
         str | None, typer.Option(metavar="TIME", help="That a request stays: with --rate, how many are in flight.")
@@ -80,16 +80,18 @@ def serving(
     Also how many requests are in flight (--rate, --stay). Formulas and sources: docs/capacity.md.
 
     Example: diag plan serving --rate 8 --stay 6s
-
     Example: diag plan serving --model llama-3-70b --gpus 8 --ttft 1s --tpot 50ms --rate 6 --price 2.5
-
     Example: diag plan serving --model llama-3-70b --lengths run.jsonl --ttft 1s --tpot 50ms --against run.jsonl
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, docs/serving.md, diag probe serve
     """
     from diag.cli import plan_against, plan_load, plan_subject
+    from diag.cli.plan_answers import show
     from diag.errors import UsageError
     from diag.model.plan_serving import Load, lay_out, little
     from diag.model.plan_serving import serving as answers
-    from diag.render.plan import render_json, render_text
 
     numbers = {
         "n_layers": layers, "hidden_size": hidden, "n_heads": heads, "n_kv_heads": kv_heads, "head_dim": head_dim,
@@ -100,7 +102,7 @@ def serving(
     if found and model is None and config is None and not any(numbers.values()):
         if against:
             raise UsageError("--against needs a plan to compare: name --model or --config.")
-        write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+        show(found, output_format)
         return
     of = plan_subject.planned_model(plan_subject.ModelWords(model, config, None, numbers, tied))
     words = plan_subject.UseWords(
@@ -130,4 +132,4 @@ def serving(
         found += answers(of, layouts, load, said)
         if against:
             found += plan_against.of_serving(against, layouts, status)
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

@@ -9,7 +9,7 @@ import typer
 
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import StatusLine, width, write
+from diag.cli.terminal import StatusLine
 
 
 def speculative(
@@ -49,16 +49,19 @@ def speculative(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan speculative --acceptance 0.7 -k 4 --draft-cost 0.05 --verify-cost 1.1
-
     Example: diag plan speculative --model llama-3-70b --draft-model llama-3.2-1b --tp 8 --acceptance 0.7 -k 4
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, diag plan serving
     """
     from diag.cli import plan_against, plan_pair
+    from diag.cli.plan_answers import show
     from diag.cli.plan_subject import ModelWords, RateWords
     from diag.errors import UsageError
     from diag.model.plan_speculative import Speculation, by_sequences, costs
     from diag.model.plan_speculative import speculative as answer
     from diag.model.units import count
-    from diag.render.plan import render_json, render_text
 
     found = []
     if model is not None or config is not None:
@@ -90,4 +93,4 @@ def speculative(
     if against:
         with StatusLine() as status:
             found += plan_against.of_speculation(against, of, status)
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

@@ -8,7 +8,6 @@ import typer
 
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
-from diag.cli.terminal import width, write
 
 
 def transfer(
@@ -40,10 +39,13 @@ def transfer(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan transfer --size 1GiB --bandwidth 50GB/s
-
     Example: diag plan transfer --model llama-3-70b --tp 8 --prompt 8000 --bandwidth 400Gbit/s
+
+    Exit status 3: A file that an option names could not be read.
+    See also: docs/capacity.md, diag plan comm
     """
     from diag.cli import plan_subject
+    from diag.cli.plan_answers import show
     from diag.cli.plan_questions import parsed
     from diag.errors import UsageError
     from diag.model import written
@@ -51,7 +53,6 @@ def transfer(
     from diag.model.plan_transfer import Prompt, of_prompt, one_transfer
     from diag.model.precision import precision
     from diag.model.serving_roofline import ServedModel
-    from diag.render.plan import render_json, render_text
 
     bandwidth = parsed("--bandwidth", link, written.bytes_per_s) or 0.0
     latency_ns = parsed("--latency", delay, written.time_ns) or 0.0
@@ -80,4 +81,4 @@ def transfer(
         )
     if not found:
         raise UsageError("What is moved? Name --size 1GiB, or --model llama-3-70b with --prompt 8000.")
-    write(render_json(found) if output_format is TextOrJson.JSON else render_text(found, width=width()))
+    show(found, output_format)

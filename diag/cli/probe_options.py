@@ -35,7 +35,7 @@ WithReport: TypeAlias = Annotated[
 ]
 Ceilings: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
+    typer.Option(metavar="<FILE|none>", help="Measured ceilings (default: those that diag calibrate stored)."),
 ]
 Ranks: TypeAlias = Annotated[
     int | None,
@@ -45,5 +45,5 @@ TraceFolder: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Of several ranks: record each with torch.profiler.")
 ]
 LateRank: TypeAlias = Annotated[int | None, typer.Option(metavar="RANK", help="This rank sleeps in each traced step.")]
-LateMs: TypeAlias = Annotated[float | None, typer.Option(metavar="MS", help="For so long.")]
+LateMs: TypeAlias = Annotated[float | None, typer.Option(metavar="MS", help="For so long, with --late-rank.")]
 OutputFormat: TypeAlias = Annotated[TextOrJson, typer.Option("--format", "-f", help="How to write the report.")]

@@ -15,20 +15,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diag.ingest import collectives
 from diag.ingest import kineto_events as known
 from diag.ingest import kineto_statements as sql
 from diag.ingest.collectives import Row
-from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, Step, instant, silent
+from diag.ingest.input_file import LONGEST_NS, Bounds, InputFile, Progress, Step, silent
 from diag.ingest.json_stream import Chunk, EventStream, FileBytes
 from diag.ingest.kineto_account import Account
+from diag.ingest.kineto_allocations import allocation_rows
 from diag.ingest.kineto_events import (
     ABSENT,
     ALLOCATION,
     GPU_KINDS,
-    HOST_MEMORY,
     LAUNCH_FLOW,
     MEMORY_EVENT,
     NO_ARGS,
@@ -37,16 +36,14 @@ from diag.ingest.kineto_events import (
     Event,
     OpenSlices,
 )
-from diag.ingest.kineto_metadata import device_row, integer, literal, text
 from diag.ingest.kineto_slices import Slices, axes, dtypes, flow_id, host_place, inputs, no_negative, shapes
 from diag.ingest.kineto_threads import Key, Threads
+from diag.ingest.kineto_whole import WholeTrace
 from diag.ingest.microseconds import NOT_A_TIME, nanoseconds
 from diag.ingest.ranges import RangeChunk, RangeWriter
 from diag.store.case import Case
 from diag.store.names import short_kernel_name
 from diag.timeline.ranges import KINDS, OPEN_NS
-
-Times = NDArray[np.int64]
 
 _TRACE = re.compile(rb'"traceEvents"|"deviceProperties"|"distributedInfo"|^\s*\[\s*\{(?=[^\[\]{}]*"ph"\s*:)')
 _TOOL = "PyTorch profiler"
@@ -338,28 +335,8 @@ class _Trace:
 
     def _add_allocations(self, events: Sequence[Event]) -> None:
         """What PyTorch's own allocators handed out and took back; the driver hears of little of it."""
-        memory = [(event, event.args) for event in events if event.name == MEMORY_EVENT and event.args]
-        times = nanoseconds([event.ts for event, _ in memory]).tolist()
-        rows = [
-            (
-                self.source_id,
-                self.threads.process(event.pid),
-                self.threads[event.pid, event.tid],
-                None if args.device_type == HOST_MEMORY else args.device_id,
-                time_ns,
-                "alloc" if args.memory_bytes > 0 else "free",
-                None if args.device_type == HOST_MEMORY else "device",
-                args.address if isinstance(args.address, int) else None,
-                abs(args.memory_bytes),
-                args.allocated,
-                args.reserved,
-            )
-            for (event, args), time_ns in zip(memory, times, strict=True)
-            if time_ns != NOT_A_TIME
-            and args.memory_bytes
-            and args.device_type is not None
-            and abs(args.memory_bytes) < 1 << 60
-        ]
+        memory = [event for event in events if event.name == MEMORY_EVENT and event.args]
+        rows = list(allocation_rows(memory, self.source_id, self.threads))
         self.account.wrong += len(memory) - len(rows)
         self.account.rows[ALLOCATION] += len(rows)
         self.case.db.executemany(sql.INSERT_ALLOCATION, rows)
@@ -378,80 +355,15 @@ class _Trace:
         for event_list in _by_fact(self.open_slices.remaining()).items():
             self._add_slices(*event_list)
         self.ranges.finish()
+        whole = WholeTrace(self.case, self.source_id, self.threads, self.titles)
         if self.has_flows:
-            self._link_by_flows()
-        self._settle_processes()
-        self._add_titles()
-        self._add_devices(metadata)
-        self._describe_source(metadata)
-        if is_cut:
-            self._run(sql.MARK_AS_CUT)
+            whole.use_flows(is_correlated=self.correlated)
+        whole.settle_processes()
+        whole.add_titles()
+        whole.add_devices(metadata)
+        whole.describe_source(metadata, self.span_ns, tick_ns=1000 if self.whole_microseconds else 1, is_cut=is_cut)
         notes = [*([lost] if lost else []), *self.account.notes(self.open_slices.stray_ends)]
         self.case.finish_source(self.source_id, self._capabilities(), notes)
-
-    def _run(self, statement: str, **values: object) -> None:
-        self.case.db.execute(statement, {"source": self.source_id, **values})
-
-    def _link_by_flows(self) -> None:
-        if not self.correlated:
-            self._run(sql.INDEX_FLOW)
-            self._run(sql.CORRELATE_CALLS)
-            self._run(sql.CORRELATE_GPU_OPS)
-        self._run("DROP TABLE temp.kineto_flow")
-
-    def _settle_processes(self) -> None:
-        """Operations belong to the process of the call that launched them, and to the first where that is unknown."""
-        if not self.threads.processes:
-            self.threads.process(next((pid for kind, pid, _ in self.titles if self._is_host(kind, pid)), 0))
-        if len(self.threads.processes) > 1:
-            self._run(sql.INDEX_CORRELATION)
-            for table in ("gpu_op", "sync"):
-                self._run(sql.SETTLE_PROCESS.format(table=table))
-            self._run("DROP INDEX kineto_correlation")
-        for statement in (
-            sql.INSERT_CONTEXTS,
-            sql.INSERT_STREAMS,
-            sql.INSERT_CUDA_EVENTS,
-            collectives.ADOPT_HOST_ROW,
-            collectives.DROP_HOST_ROW,
-            collectives.SETTLE_PROCESS,
-        ):
-            self._run(statement)
-
-    def _is_host(self, kind: str, pid: Key) -> bool:
-        return kind == "process_labels" and self.titles[kind, pid, 0] == "CPU"
-
-    def _add_titles(self) -> None:
-        for (kind, pid, tid), title in self.titles.items():
-            number = self.threads.number(pid)
-            if kind == "process_name":
-                self._run(sql.NAME_PROCESS, name=title, pid=number)
-            elif kind == "thread_name":
-                self._run(sql.NAME_THREAD, name=title, pid=number, tid=self.threads.number(tid))
-
-    def _add_devices(self, metadata: Mapping[str, Any]) -> None:
-        devices = literal(metadata.get("deviceProperties"))
-        rows = [device_row(device) for device in devices] if isinstance(devices, list) else []
-        self.case.insert(
-            "device", [{"source_id": self.source_id, **row} for row in rows if row["gpu_index"] is not None]
-        )
-        self._run(sql.INSERT_PROCESS_DEVICES)
-
-    def _describe_source(self, metadata: Mapping[str, Any]) -> None:
-        job = literal(metadata.get("distributedInfo"))
-        job = job if isinstance(job, dict) else {}
-        version = metadata.get("schemaVersion")
-        self._run(
-            sql.DESCRIBE_SOURCE,
-            schema_version=None if version is None else str(version),
-            host=text(metadata.get("host_name")),
-            rank=integer(job.get("rank")),
-            world_size=integer(job.get("world_size")),
-            clock_offset_ns=instant(integer(metadata.get("baseTimeNanoseconds"))) or 0,
-            time_resolution_ns=1000 if self.whole_microseconds else 1,
-            capture_start_ns=self.span_ns and self.span_ns[0],
-            capture_end_ns=self.span_ns and self.span_ns[1],
-        )
 
     def _capabilities(self) -> dict[str, int | None]:
         facts = self.account.facts()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from diag.errors import InputError
 from diag.ingest import collectives
+from diag.ingest import nsys_memory_statements as memory_sql
 from diag.ingest import nsys_statements as sql
 from diag.ingest import nsys_tables as nsys
 from diag.ingest.input_file import InputFile, Progress, silent
@@ -159,13 +160,13 @@ class _Import:
 
     def _copy_memory_events(self, capture: Mapping[str, list[str]]) -> None:
         """Old versions of nsys write these tables whether or not they were recorded: an empty one says nothing."""
-        self._copy(nsys.MEMORY_POOL, sql.MEMORY_POOLS)
+        self._copy(nsys.MEMORY_POOL, memory_sql.MEMORY_POOLS)
         self.capabilities |= {
-            "allocation": self._copy(nsys.ALLOCATION, sql.ALLOCATIONS)
+            "allocation": self._copy(nsys.ALLOCATION, memory_sql.ALLOCATIONS)
             or _if_collected(capture, "COLLECT_GPU_MEMORY_USAGE"),
-            "gpu_page_fault": self._copy(nsys.GPU_PAGE_FAULT, sql.GPU_PAGE_FAULTS)
+            "gpu_page_fault": self._copy(nsys.GPU_PAGE_FAULT, memory_sql.GPU_PAGE_FAULTS)
             or _if_collected(capture, "COLLECT_UVM_GPU_PAGE_FAULTS"),
-            "cpu_page_fault": self._copy(nsys.CPU_PAGE_FAULT, sql.CPU_PAGE_FAULTS)
+            "cpu_page_fault": self._copy(nsys.CPU_PAGE_FAULT, memory_sql.CPU_PAGE_FAULTS)
             or _if_collected(capture, "COLLECT_UVM_CPU_PAGE_FAULTS"),
             "migration": self._migrations(),
         }
@@ -174,7 +175,7 @@ class _Import:
         """Copies of unified memory whose address is known; None when no copy of the file could say one."""
         if nsys.COPY in self.export and "virtualAddress" not in self.export.columns[nsys.COPY]:
             return None
-        count = int(self.db.execute(sql.MIGRATIONS, {"source": self.source_id}).fetchone()[0])
+        count = int(self.db.execute(memory_sql.MIGRATIONS, {"source": self.source_id}).fetchone()[0])
         return None if self.capabilities["copy"] is None else count
 
     def _copy_cuda_calls(self) -> None:

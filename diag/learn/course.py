@@ -12,8 +12,12 @@ SLUGS: Mapping[int, str] = {
     1: "two_numbers",
     2: "roofline",
     3: "baseline",
+    4: "timeline",
+    5: "one_kernel",
     6: "flash_attention",
     7: "decode",
+    8: "collectives",
+    9: "hang",
     10: "serving",
     11: "capacity",
 }

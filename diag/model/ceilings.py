@@ -6,10 +6,8 @@ datasheets speak of the boost clock, and a run has a clock of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
-
-from diag.model import units
 
 DataType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int32", "int8", "int4"]
 
@@ -113,13 +111,6 @@ class Ceiling:
         if self.arithmetic is not None:
             return self.arithmetic.name
         return "instructions" if self.level is None else _LEVELS[self.level]
-
-    def at_sm_clock(self, clock_hz: float) -> Ceiling:
-        """The same units at another clock of the SMs. Raises ValueError where the clock of this one is not known."""
-        if not self.sm_clock_hz:
-            raise ValueError(f"the clock for which {self.formula} holds is not known")
-        scaled = f"({self.formula}) x {units.quantity(clock_hz, 'Hz')} / {units.quantity(self.sm_clock_hz, 'Hz')}"
-        return replace(self, per_s=self.per_s * clock_hz / self.sm_clock_hz, formula=scaled, sm_clock_hz=clock_hz)
 
 
 _LEVELS = {

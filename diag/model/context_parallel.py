@@ -19,10 +19,6 @@ class RingStep:
     moved_bytes: float  # keys and values of the block
     flops: float  # of both products
 
-    def hides_at(self, bytes_per_s: float, flops_per_s: float) -> bool:
-        """Whether the arithmetic takes at least as long as the transfer."""
-        return self.flops / flops_per_s >= self.moved_bytes / bytes_per_s
-
 
 def ring_step(
     n_ranks: int, sequence: int, hidden: int, element_bytes: int, *, kv_share: float = 1.0, is_causal: bool = False

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import TypeVar
+
+from diag.errors import UsageError
+
+T = TypeVar("T")
 
 MOST_OFFERED = 3
 MOST_COMPARED = 5_000
@@ -39,3 +44,11 @@ def did_you_mean(names: Iterable[str]) -> str:
     """
     listed = ", ".join(names)
     return f" Did you mean {listed}?" if listed else ""
+
+
+def named(name: str, among: Mapping[str, T], what: str, listed_by: str) -> T:
+    """The one of that name. Raises UsageError, with names like it and the command that lists all, where none has it."""
+    if name not in among:
+        hint = did_you_mean(near(name, among))
+        raise UsageError(f"No {what} is called {name!r}.{hint} List them with: {listed_by}")
+    return among[name]

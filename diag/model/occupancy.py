@@ -65,7 +65,7 @@ def theoretical_occupancy(sm: SmLimits, block: Block) -> Occupancy | None:
     occupancy = blocks x warps of a block / warp slots
 
     None where the figures contradict each other: a block that ran must fit at least once. Blocks of a cluster must find
-    room at the same time, which may leave fewer (`most_clusters`).
+    room in one GPC at the same time, which may leave fewer: how many SMs each GPC has is not published.
     """
     if block.threads < 1 or block.registers_per_thread < 0 or block.shared_bytes < 0:
         return None
@@ -132,18 +132,6 @@ def _shared_bytes_in_force(sm: SmLimits, per_block: int, carve_out: int | None) 
     if carve_out >= per_block:
         return carve_out
     return next((size for size in sm.carve_out_sizes_bytes if size >= per_block), sm.shared_per_sm_bytes)
-
-
-def most_clusters(blocks_per_sm: int, sm_count: int, cluster_blocks: int) -> int:
-    """Clusters that a device holds at a time, at most.
-
-    All blocks of a cluster share a GPC. How many SMs each GPC of a device has is not published, and what does not fit
-    into one stays empty: a profile of Nsight Compute tells the number (`launch__cluster_max_active`).
-
-    >>> most_clusters(blocks_per_sm=2, sm_count=132, cluster_blocks=16)
-    16
-    """
-    return blocks_per_sm * sm_count // cluster_blocks
 
 
 def most_registers(sm: SmLimits, warps: int, blocks: int) -> int:

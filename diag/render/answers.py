@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from diag.model import units
-from diag.render import phrases
+from diag.render import phrases, source_phrases
 from diag.rules.finding import Answer, CannotTell, Clear, Subject
 from diag.rules.report import Report
 
@@ -87,7 +87,7 @@ class _Scope:
             return ""
         sources = {about.source for about in here.values()}
         if len(sources) == 1 < len(report.sources) and len(here) == sum(self.devices.get(each, 0) for each in sources):
-            return phrases.source_name(report, *sources)
+            return source_phrases.short_name(report, *sources)
         if all(about.launch is not None for about in here.values()) and len(here) > MOST_SUBJECTS:
             return f"{len(here)} of {units.count(looked_at, 'kernel')}"
         if all(about.load is not None for about in here.values()) and len(here) > MOST_SUBJECTS:

@@ -16,7 +16,6 @@ from diag.rules.baseline_report import Comparison
 from diag.rules.finding import CannotTell, Clear, Finding
 from diag.rules.launch_report import LaunchRow
 from diag.rules.report import Report
-from diag.rules.timeline_report import KernelRow
 from diag.store.case import Source
 
 SCHEMA = "diag.report/1"
@@ -36,7 +35,7 @@ def document(report: Report) -> dict[str, Any]:
         "sources": [_source(source, report.notes.get(source.id, ())) for source in report.sources],
         "verdict": asdict(report.verdict),
         "devices": [asdict(row) for row in report.devices],
-        "kernels": [_kernel(row) for row in report.kernels],
+        "kernels": [asdict(row) for row in report.kernels],
         "operators": [asdict(row) | {"is_modelled": True} for row in report.operators],
         "launches": [_launch(row) for row in report.launches],
         "measurements": [asdict(row) for row in report.measurements],
@@ -90,10 +89,6 @@ def _launch(row: LaunchRow) -> dict[str, Any]:
         {"class": s.stall_class, "reason": s.reason, "share": s.share, "share_of": s.share_of} for s in row.stalls
     ]
     return asdict(row) | {"stalls": stalls}
-
-
-def _kernel(row: KernelRow) -> dict[str, Any]:
-    return asdict(row)
 
 
 def _baseline(comparison: Comparison) -> dict[str, Any]:

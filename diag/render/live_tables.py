@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diag.model import units
-from diag.render import phrases
+from diag.render import phrases, source_phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.live_rows import LiveDeviceRow, LiveProcessRow
 from diag.rules.report import Report
@@ -86,4 +86,4 @@ def _of(value: float | None, whole: float | None) -> str:
 
 
 def _where(report: Report, source_id: int) -> str:
-    return phrases.source_name(report, source_id) if len(report.sources) > 1 else ""
+    return source_phrases.short_name(report, source_id) if len(report.sources) > 1 else ""

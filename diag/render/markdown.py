@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from diag.render import answers, experiment_phrases, phrases
+from diag.render import answers, baseline_phrases, experiment_phrases, phrases, source_phrases
 from diag.render.markdown_parts import grid, name, table_blocks, text
 from diag.render.tables import tables
 from diag.rules.finding import Finding
@@ -58,12 +58,12 @@ def _identity(report: Report, finding: Finding) -> str:
 def _baseline(report: Report, top: int) -> Iterable[str]:
     if report.baseline is None:
         return
-    changes = phrases.baseline_changes(report, report.baseline)
+    changes = baseline_phrases.changes(report, report.baseline)
     shown = changes[: max(top, phrases.FEW_ROWS)]
     yield f"### Against the baseline {name(report.baseline.path)}"
-    if windows := phrases.window_changes(report, report.baseline)[: max(top, phrases.FEW_ROWS)]:
+    if windows := baseline_phrases.window_changes(report, report.baseline)[: max(top, phrases.FEW_ROWS)]:
         yield "\n".join(f"- {text(window)}" for window in windows)
-    yield text(phrases.baseline_summary(report, report.baseline))
+    yield text(baseline_phrases.summary(report, report.baseline))
     yield "\n".join(f"- {text(change)}" for change in shown)
     if len(shown) < len(changes):
         yield text(phrases.more(len(changes), len(shown)))
@@ -106,7 +106,7 @@ def _sources(report: Report, top: int) -> Iterable[str]:
     lines = []
     shown = report.sources[: max(top, phrases.FEW_ROWS)]
     for source in shown:
-        lines.append(f"- {name(source.path)}: {text(phrases.source(source))}")
+        lines.append(f"- {name(source.path)}: {text(source_phrases.description(source))}")
         lines += [f"  - {text(note)}" for note in report.notes.get(source.id, ()) if note]
     yield "\n".join(lines)
     yield text(phrases.hidden_sources(report, len(shown)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from diag.model import units
-from diag.render import phrases
+from diag.render import phrases, source_phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.measured_collective_rows import MeasuredCollectiveRow, MeasuredSizeRow
 from diag.rules.report import Report
@@ -45,7 +45,7 @@ def _row(report: Report, row: MeasuredCollectiveRow, of: MeasuredSizeRow) -> lis
 def _where(report: Report, row: MeasuredCollectiveRow) -> str:
     """The file, where several hold measurements."""
     are_several = len({each.source for each in report.measured_collectives}) > 1
-    return f", {phrases.source_name(report, row.source)}" if are_several else ""
+    return f", {source_phrases.short_name(report, row.source)}" if are_several else ""
 
 
 def _notes(report: Report, most: int) -> Iterator[str]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import ntpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 
 from diag.model import units
 from diag.model.rank_lists import ranks
-from diag.rules.baseline_report import Comparison, Gone, WindowChange
+from diag.render import source_phrases
+from diag.rules.baseline_report import Comparison
 from diag.rules.finding import SEVERITIES, Evidence, Finding, ShareOf, Subject
 from diag.rules.report import Part, Report
 from diag.rules.timeline_report import DeviceRow, KernelRow, OperatorRow, RangeRow
-from diag.store.case import Source
 from diag.store.names import pattern_of
-from diag.timeline.device import FEWEST_OPERATIONS
 
 MOST_NAMED = 4
 """Of a longer list, so many are named and the rest is counted."""
@@ -25,17 +22,6 @@ LONGEST_TERM = 24
 
 FEW_ROWS = 8
 """So many devices or inputs are all shown, whatever `--top` says: a machine has eight GPUs."""
-
-_TRACE_ENDINGS = (
-    ".pt.trace.json.gz",
-    ".pt.trace.json",
-    ".json.gz",
-    ".json",
-    ".sqlite",
-    ".nsys-rep",
-    ".qdrep",
-    ".qdstrm",
-)
 
 
 def lead(report: Report) -> Finding | None:
@@ -94,61 +80,6 @@ def severity(report: Report | None, finding: Finding) -> str:
     """The severity, and how the finding stands to the baseline if there is one."""
     baseline = report.baseline if report else None
     return f"{finding.severity}, {baseline.standing[finding.id]}" if baseline else finding.severity
-
-
-def baseline_summary(report: Report, comparison: Comparison) -> str:
-    """How many findings are new, worse, known and gone, and what worse means."""
-    numbers = Counter(comparison.standing[finding.id] for finding in report.findings)
-    judged = sum(gone.is_judged for gone in comparison.gone)
-    counts = [f"{numbers[standing]} {standing}" for standing in ("new", "worse", "better", "known")]
-    counts.append(f"{judged} gone")
-    if unjudged := len(comparison.gone) - judged:
-        counts.append(f"{unjudged} not looked for again")
-    margin = units.share(comparison.margin)
-    return f"{', '.join(counts)}. Worse: the share of the window rose by more than {margin}, and so did the time."
-
-
-def window_changes(report: Report, comparison: Comparison) -> list[str]:
-    """How long the window of each device was then and is now."""
-    return [_window_change(report, change, is_alone=len(report.devices) == 1) for change in comparison.windows]
-
-
-def _window_change(report: Report, change: WindowChange, *, is_alone: bool) -> str:
-    row = report.device_rows[change.source, change.process, change.device]
-    lengths = f"{units.time(change.before_ns)} → {units.time(change.window_ns)}"
-    ratio = f" ({change.window_ns / change.before_ns - 1:+.0%})" if change.before_ns else ""
-    where = "" if is_alone else f" of {device(report, row)}"
-    return f"Window{where} {lengths}{ratio.replace('-', '−').replace('%', ' %')}"
-
-
-def baseline_changes(report: Report, comparison: Comparison) -> list[str]:
-    """A line for each finding that is new, changed or has another cause, and for each that the baseline alone has."""
-    changed = [finding for finding in report.findings if _has_changed(comparison, finding)]
-    return [*(_changed(report, comparison, finding) for finding in changed), *map(_gone, comparison.gone)]
-
-
-def _has_changed(comparison: Comparison, finding: Finding) -> bool:
-    before = comparison.before.get(finding.id)
-    return comparison.standing[finding.id] != "known" or (before is not None and before.is_other_cause)
-
-
-def _changed(report: Report, comparison: Comparison, finding: Finding) -> str:
-    standing, before = comparison.standing[finding.id], comparison.before.get(finding.id)
-    where = about(report, finding)
-    shares = cause = ""
-    if before and standing in ("worse", "better"):
-        of = whole(finding.share_of)
-        shares = f": {units.share(before.share or 0.0)} of {of} then, {units.share(finding.share or 0.0)} now"
-    if before and before.is_other_cause:
-        cause = f"; cause changed: was {before.title!r}"
-    return f"{standing}: {finding.title}{f', {where}' if where else ''}{shares}{cause} [{finding.id}]"
-
-
-def _gone(gone: Gone) -> str:
-    about = "" if gone.device is None else f", GPU {gone.device}"
-    share = "" if gone.share is None else f", {units.share(gone.share)} of {whole(gone.share_of)} then"
-    standing = "gone" if gone.is_judged else "not looked for again, as something was not captured"
-    return f"{standing}: {gone.title}{about}{share} (rule {gone.rule})"
 
 
 def value(evidence: Evidence) -> str:
@@ -216,7 +147,7 @@ def at_most(finding: Finding, report: Report | None = None) -> str | None:
     row = device_of(report, finding.subject) if report else None
     if finding.whole_ns:
         return f"{bound}, {units.share(finding.recoverable_ns / finding.whole_ns)} of {whole(finding.share_of)}."
-    if row is None or not has_shares(row):
+    if row is None or not row.has_shares:
         return f"{bound}."
     return f"{bound}, {units.share(finding.recoverable_ns / row.window_ns)} of the window."
 
@@ -292,7 +223,7 @@ def device(report: Report, row: DeviceRow, *, hardware: bool = False) -> str:
     if row.source in report.shared_by_processes:
         parts.append(f"pid {row.process}")
     if len(report.sources) > 1:
-        parts.append(source_name(report, row.source))
+        parts.append(source_phrases.short_name(report, row.source))
     return ", ".join(parts)
 
 
@@ -311,7 +242,7 @@ def subject(report: Report, about: Subject) -> str:
     if about.load is not None and len(report.serving) > 1:
         parts.append(about.load)
     if len(report.sources) > 1:
-        parts.append(source_name(report, about.source))
+        parts.append(source_phrases.short_name(report, about.source))
     return ", ".join(parts)
 
 
@@ -329,7 +260,7 @@ def _which(report: Report, about: Subject) -> str:
     row = profiled.launches.get(about.launch or "")
     parts = (
         about.configuration if profiled.n_configurations > 1 else None,
-        f"in {source_name(report, row.source)}" if row and profiled.n_sources > 1 else None,
+        f"in {source_phrases.short_name(report, row.source)}" if row and profiled.n_sources > 1 else None,
     )
     return " ".join(filter(None, parts))
 
@@ -360,9 +291,9 @@ def on_device(report: Report) -> str:
     return f" on {device(report, row)}" if row and len(report.devices) > 1 else ""
 
 
-def has_shares(row: DeviceRow) -> bool:
-    """Whether there is enough work for shares of the window to mean something."""
-    return row.window_ns > 0 and row.n_kernels + row.n_copies + row.n_memsets + row.n_graphs >= FEWEST_OPERATIONS
+def of_window(row: DeviceRow, ns: int) -> str:
+    """A share of the window where there is work enough for shares to mean something, else a time."""
+    return units.share(ns / row.window_ns) if row.has_shares else units.time(ns)
 
 
 def captured(report: Report, row: DeviceRow, fact: str) -> bool:
@@ -378,44 +309,6 @@ def more(rows: int, shown: int) -> str:
     return f"… and {rows - shown:,} more (--top {rows})."
 
 
-def some(texts: Iterable[str], separator: str = ", ") -> str:
-    """
-    >>> some(["a", "b"]), some("abcdef")
-    ('a, b', 'a, b, c, d and 2 more')
-    """
-    every = list(texts)
-    more = len(every) - MOST_NAMED
-    return separator.join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def source_name(report: Report, source_id: int) -> str:
-    """How one of several sources is called: by its rank, its file's name or its path, whichever is its own first."""
-    return _source_names(report).get(source_id, f"source {source_id}")
-
-
-@lru_cache(maxsize=2)
-def _source_names(report: Report) -> Mapping[int, str]:
-    """Worked out once: a report on a thousand ranks names each of them many times."""
-    choices = {source.id: _names_of(source.rank, source.path) for source in report.sources}
-    taken = [Counter(names) for names in zip(*choices.values(), strict=True)]
-    return {
-        source_id: name
-        for source_id, names in choices.items()
-        if (name := next((n for n, counts in zip(names, taken, strict=True) if n and counts[n] == 1), None))
-    }
-
-
-def _names_of(rank: int | None, path: str) -> tuple[str | None, ...]:
-    """From the shortest to the longest."""
-    file = ntpath.basename(path)
-    ending = next((ending for ending in _TRACE_ENDINGS if file.endswith(ending)), "")
-    return (_rank(rank), file.removesuffix(ending), file, path)
-
-
-def _rank(rank: int | None) -> str | None:
-    return None if rank is None else f"rank {rank}"
-
-
 def hidden_sources(report: Report, shown: int) -> str:
     """The inputs that are counted, not told, with how much there is to say about them."""
     hidden = report.sources[shown:]
@@ -426,25 +319,11 @@ def hidden_sources(report: Report, shown: int) -> str:
     return more(len(report.sources), shown) + about_them
 
 
-def source(of: Source) -> str:
-    """What is known about one input: the tool that made it, and how fine its clock is."""
-    parts = [of.tool or of.kind, of.tool_version or ""]
-    made_by = " ".join(filter(None, parts))
-    schema = f"schema {of.schema_version}" if of.schema_version else None
-    machine = f"host {of.host}" if of.host else None
-    tick, graphs = f"tick {units.time(of.time_resolution_ns)}", _GRAPH_MODES.get(of.graph_mode or "")
-    return ", ".join(filter(None, (made_by, schema, machine, _rank(of.rank), tick, graphs, _events(of))))
-
-
-def _events(of: Source) -> str | None:
-    """How many of the events that the file declares were read; None where it declares none."""
-    if of.events_declared is None or of.events_read is None:
-        return None
-    if of.events_read == of.events_declared:
-        return f"all {units.count(of.events_declared, 'event')} read"
-    if of.events_read > of.events_declared:
-        return f"{units.count(of.events_read, 'event')} read where {of.events_declared:,} are declared"
-    return f"{of.events_read:,} of {units.count(of.events_declared, 'event')} read"
-
-
-_GRAPH_MODES = {"graph": "CUDA graphs traced as a whole", "node": "CUDA graphs traced node by node"}
+def some(texts: Iterable[str], separator: str = ", ") -> str:
+    """
+    >>> some(["a", "b"]), some("abcdef")
+    ('a, b', 'a, b, c, d and 2 more')
+    """
+    every = list(texts)
+    more = len(every) - MOST_NAMED
+    return separator.join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from diag.model import units
 from diag.model.serving_metrics import LATENCIES
-from diag.render import phrases
+from diag.render import phrases, source_phrases
 from diag.render.table import NOT_CAPTURED, Table
 from diag.rules.report import Report
 from diag.rules.serving_rows import LatencyRow, ObjectiveRow, PromptBucketRow, ServingRunRow, StatedRow
@@ -289,7 +289,7 @@ def name_of(report: Report, row: ServingRunRow) -> str:
 def _where(report: Report, row: ServingRunRow) -> str | None:
     """The file, where several hold runs."""
     are_several = len({each.source for each in report.serving}) > 1
-    return phrases.source_name(report, row.source) if are_several else None
+    return source_phrases.short_name(report, row.source) if are_several else None
 
 
 def not_completed(row: ServingRunRow) -> int | None:

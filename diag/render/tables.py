@@ -56,7 +56,7 @@ def _hidden_devices(report: Report, shown: int) -> Iterator[str]:
     """How many there are, and how busy all of them."""
     rows = report.devices
     if shown < len(rows):
-        busy = [row.busy_ns / row.window_ns for row in rows if phrases.has_shares(row)]
+        busy = [row.busy_ns / row.window_ns for row in rows if row.has_shares]
         range_of = f" All are busy between {units.share(min(busy))} and {units.share(max(busy))}." if busy else ""
         yield f"{phrases.more(len(rows), shown)} Shown are those that idle longest.{range_of}"
 
@@ -67,16 +67,12 @@ def _device_row(report: Report, row: DeviceRow) -> list[str]:
     return [
         phrases.device(report, row, hardware=True),
         units.time(row.window_ns),
-        _part(row, row.busy_ns),
-        _part(row, row.idle_ns),
-        _part(row, row.kernel_ns) if kernels else NOT_CAPTURED,
-        _part(row, row.copy_ns) if copies else NOT_CAPTURED,
-        _part(row, row.comm_ns) if kernels else NOT_CAPTURED,
+        phrases.of_window(row, row.busy_ns),
+        phrases.of_window(row, row.idle_ns),
+        phrases.of_window(row, row.kernel_ns) if kernels else NOT_CAPTURED,
+        phrases.of_window(row, row.copy_ns) if copies else NOT_CAPTURED,
+        phrases.of_window(row, row.comm_ns) if kernels else NOT_CAPTURED,
     ]
-
-
-def _part(row: DeviceRow, ns: int) -> str:
-    return units.share(ns / row.window_ns) if phrases.has_shares(row) else units.time(ns)
 
 
 def _device_notes(report: Report) -> Iterator[str]:
@@ -95,16 +91,20 @@ def _device_notes(report: Report) -> Iterator[str]:
         yield f"Busy is an upper bound, as each CUDA graph launch is one row: {phrases.some(upper, '; ')}."
     if lower := [phrases.device(report, row) for row in rows if row.busy_is_lower_bound]:
         yield f"Busy is a lower bound, as some CUDA graph launches left no row: {phrases.some(lower, '; ')}."
-    started = [f"{_part(row, row.startup_ns)} ({phrases.device(report, row)})" for row in rows if row.startup_ns]
+    started = [_on(report, row, row.startup_ns) for row in rows if row.startup_ns]
     if started:
         yield f"Startup, before steady state: {phrases.some(started, '; ')}."
-    if once := [phrases.device(report, row) for row in rows if phrases.has_shares(row) and row.startup_ns is None]:
+    if once := [phrases.device(report, row) for row in rows if row.has_shares and row.startup_ns is None]:
         yield f"Nothing repeats, so that startup cannot be told from steady state: {phrases.some(once, '; ')}."
-    if few := [phrases.device(report, row) for row in rows if not phrases.has_shares(row)]:
+    if few := [phrases.device(report, row) for row in rows if not row.has_shares]:
         yield f"Too few operations for shares: {phrases.some(few, '; ')}."
-    exposed = [f"{_part(row, row.exposed_comm_ns)} ({phrases.device(report, row)})" for row in rows if row.comm_ns]
+    exposed = [_on(report, row, row.exposed_comm_ns) for row in rows if row.comm_ns]
     if exposed:
         yield f"Exposed communication: {phrases.some(exposed, '; ')}."
+
+
+def _on(report: Report, row: DeviceRow, ns: int) -> str:
+    return f"{phrases.of_window(row, ns)} ({phrases.device(report, row)})"
 
 
 def hardware(report: Report, top: int) -> Table:

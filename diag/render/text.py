@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from diag.model import units
-from diag.render import answers, experiment_phrases, phrases
+from diag.render import answers, baseline_phrases, experiment_phrases, phrases, source_phrases
 from diag.render.escape import one_line
 from diag.render.layout import GUTTER, cells, columns, columns_left_out, elide, pad, shorten, wrap
 from diag.render.roofline_text import roofline_lines
@@ -170,11 +170,11 @@ def _baseline(page: Page, report: Report, top: int) -> Lines:
     """What has changed since an earlier run."""
     if report.baseline is None:
         return []
-    changes = phrases.baseline_changes(report, report.baseline)
+    changes = baseline_phrases.changes(report, report.baseline)
     shown = changes[: max(top, phrases.FEW_ROWS)]
-    windows = phrases.window_changes(report, report.baseline)
+    windows = baseline_phrases.window_changes(report, report.baseline)
     lines = [line for window in windows[: max(top, phrases.FEW_ROWS)] for line in page.prose(window)]
-    lines += page.prose(phrases.baseline_summary(report, report.baseline))
+    lines += page.prose(baseline_phrases.summary(report, report.baseline))
     lines += [line for change in shown for line in page.prose(change, INDENT * 2, INDENT)]
     if len(shown) < len(changes):
         lines += page.prose(phrases.more(len(changes), len(shown)))
@@ -268,7 +268,7 @@ def _sources(page: Page, report: Report, top: int) -> Lines:
     shown = report.sources[: max(top, phrases.FEW_ROWS)]
     for source in shown:
         lines += page.prose(source.path, INDENT * 2, INDENT)
-        lines += page.dim(phrases.source(source), INDENT * 2)
+        lines += page.dim(source_phrases.description(source), INDENT * 2)
         for note in report.notes.get(source.id, ()):
             lines += page.prose(note, INDENT * 2)
     if hidden := phrases.hidden_sources(report, len(shown)):

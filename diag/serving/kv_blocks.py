@@ -24,7 +24,7 @@ class Room:
     @classmethod
     def of(cls, steps: Steps) -> Room:
         """Of prompts; with their outputs where sequences come back after preemption."""
-        block = steps.run.engine.block_tokens if steps.run.engine else None
+        block = steps.run.settings.block_tokens
         comes_back = bool(steps["n_preempted"].any())
         needs = [
             each.prompt_tokens + (each.output_tokens or 0 if comes_back else 0)
@@ -44,7 +44,7 @@ def waits_without(steps: Steps, n_blocks: int) -> Chosen:
 
 def has_seats(steps: Steps) -> Chosen:
     """(steps,): whether more sequences might have run at once."""
-    most = steps.run.engine.max_sequences if steps.run.engine else None
+    most = steps.run.settings.max_sequences
     return np.ones(len(steps), bool) if most is None else np.asarray(steps["n_running"] < most)
 
 
@@ -60,7 +60,7 @@ def expected_waste(block_tokens: int, sequence_tokens: float) -> float:
 
 def empty_share(steps: Steps) -> float | None:
     """Of the used blocks, weighted by time; None where it is not known."""
-    block = steps.run.engine.block_tokens if steps.run.engine else None
+    block = steps.run.settings.block_tokens
     if block is None or not steps.tells("used_blocks", "used_tokens"):
         return None
     weight = steps.lasting_ns.astype(np.float64)

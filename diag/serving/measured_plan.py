@@ -78,7 +78,7 @@ def _of_phases(peak: DevicePeak | None, planned: Mapping[str, float]) -> list[Li
 
 def _block_lines(case: Case, n_blocks: int) -> list[Line]:
     runs = serving_runs(case)
-    pools = [run.engine.n_blocks for run in runs if run.engine and run.engine.n_blocks]
+    pools = [run.settings.n_blocks for run in runs if run.settings.n_blocks]
     used = [step.used_blocks for run in runs for step in run.steps if step.used_blocks is not None]
     because = NO_STEPS if not any(run.steps for run in runs) else NO_BLOCKS
     return [

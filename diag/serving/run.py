@@ -104,6 +104,11 @@ class ServingRun:
         flight = f"{self.load.concurrency:,} in flight" if self.load.concurrency is not None else None
         return self.label or rate or flight or self.backend or f"run {self.id}"
 
+    @property
+    def settings(self) -> EngineConditions:
+        """Of its engine; what it does not say is None."""
+        return self.engine or EngineConditions()
+
     @cached_property
     def requests(self) -> Sequence[ServedRequest]:
         """All, in the order of sending, warm-up included."""

@@ -7,7 +7,7 @@ Whoever holds a case open to write calls `append` and `complete`; a file that li
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -64,7 +64,7 @@ NO_LOG: Log = {}
 
 
 def log_of(case: Case) -> Log:
-    return {row["id"]: Experiment(**_known(row)) for row in case.rows("SELECT * FROM experiment ORDER BY id")}
+    return _log(case.rows(_ENTRIES))
 
 
 def append(case: Case, experiment: Experiment) -> int:
@@ -119,18 +119,19 @@ def log_in(path: Path) -> Log:
             db.row_factory = sqlite3.Row
             if not db.execute(_HAS_LOG).fetchone():
                 return NO_LOG
-            return {row["id"]: Experiment(**_known(row)) for row in db.execute("SELECT * FROM experiment ORDER BY id")}
+            return _log(db.execute(_ENTRIES))
     except sqlite3.Error as error:
         raise InputError(f"{path} may hold an experiment log that cannot be read: {error}.") from error
 
 
 _HAS_LOG = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'experiment'"
+_ENTRIES = "SELECT * FROM experiment ORDER BY id"
 
 
-def _known(row: sqlite3.Row) -> dict[str, Any]:
-    """Of a row of whatever schema the columns that an entry has."""
+def _log(rows: Iterable[sqlite3.Row]) -> Log:
+    """Of rows of whatever schema, in the columns that an entry has."""
     names = {field.name for field in fields(Experiment)}
-    return {name: row[name] for name in row.keys() if name in names}  # noqa: SIM118 - a Row iterates over its values
+    return {row["id"]: Experiment(**{name: row[name] for name in names & {*row.keys()}}) for row in rows}
 
 
 def _is_told(entry: Experiment, name: str) -> bool:

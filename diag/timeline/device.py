@@ -102,6 +102,10 @@ class DeviceTimeline:
     def tail_ns(self) -> int:
         return 0 if self.is_scoped else max(0, self.host_span[1] - self.end_ns)
 
+    def name_of(self, name_id: int) -> str:
+        """Of a kernel, or that it has none."""
+        return self.names.get(name_id, "(name not captured)")
+
     @property
     def has_shares(self) -> bool:
         return len(self.ops) >= FEWEST_OPERATIONS and self.window_ns > 0

@@ -105,7 +105,7 @@ class Trace:
 
     def _device(self, ops: GpuOps, process_id: int, others: Sequence[tuple[int, Intervals]]) -> DeviceTimeline | None:
         """`others`: other processes with work on the same hardware, and when."""
-        hardware, process = self._hardware(ops), self._processes[process_id]
+        hardware, process = self._hardware(ops), self.recorded.processes[process_id]
         calls = self.recorded.calls.select(self.recorded.place_of_calls(process_id))
         all_ops, all_launch = ops, gpu_work.launches_of(ops, calls)
         window, launch = Intervals.single(int(ops.start_ns[0]), int(ops.end_ns.max())), all_launch
@@ -133,7 +133,7 @@ class Trace:
             is_scoped=self.scope is not None,
             range_name=self.range_name,
             others=union_of_all(busy for _, busy in others),
-            other_pids=tuple(sorted({self._processes[other].pid for other, _ in others})),
+            other_pids=tuple(sorted({self.recorded.processes[other].pid for other, _ in others})),
             mig_instance=hardware.mig_instance,
             host_span=self._host_span(process_id, calls) or window.span,
         )
@@ -149,10 +149,6 @@ class Trace:
         firsts = [int(column.min()) for column in starts if len(column)]
         lasts = [int(column.max()) for column in ends if len(column)]
         return (min(firsts), max(lasts)) if firsts and lasts else None
-
-    @property
-    def _processes(self) -> Mapping[int, ProcessRow]:
-        return self.recorded.processes
 
     def _hardware(self, ops: GpuOps) -> Hardware:
         return self._hardware_of.get((int(ops.process_id[0]), int(ops.device[0])), Hardware(None, None, None))
@@ -258,7 +254,7 @@ class Trace:
         return main_thread(self.recorded, self.threads)
 
     def process_of(self, thread_id: int) -> ProcessRow:
-        return self._processes[self.threads[thread_id].process_id]
+        return self.recorded.processes[self.threads[thread_id].process_id]
 
 
 def _hardware(uuid: str | None, name: str | None, mig_instance: str | None) -> Hardware:

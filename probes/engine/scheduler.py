@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.drafters import Drafter
 from diag.probes.engine.kv_memory import KvMemory
 from diag.probes.engine.plan import BlockCopy, Chunk, StepPlan
 from diag.probes.engine.sequence import Sequence, State
+
+_RANK = attrgetter("rank")
 
 
 @dataclass(eq=False)
@@ -54,7 +57,7 @@ class Scheduler:
 
     def enter(self, sequence: Sequence) -> None:
         """By its state: into the queue, or, with blocks already, among those that run."""
-        insort(self._queue_of(sequence), sequence, key=_rank)
+        insort(self._queue_of(sequence), sequence, key=_RANK)
 
     def leave(self, sequence: Sequence) -> None:
         """It ended. Only in a static batch its row and its blocks stay until all have ended."""
@@ -234,7 +237,7 @@ class Scheduler:
     def _run(self, sequence: Sequence) -> None:
         self._queue_of(sequence).remove(sequence)
         sequence.state = State.RUNNING
-        insort(self.running, sequence, key=_rank)
+        insort(self.running, sequence, key=_RANK)
 
     # ---- chunks, and room for them ---------------------------------------------------------------------------------
 
@@ -313,7 +316,3 @@ class Scheduler:
         n_rows = len(step.chunks) + step.drafted_tokens + len(self.padding)
         fitting = [bucket for bucket in self._config.graph_buckets if bucket >= n_rows]
         return min(fitting, default=n_rows if self._is_static else None)
-
-
-def _rank(sequence: Sequence) -> tuple[int, int, int]:
-    return sequence.rank

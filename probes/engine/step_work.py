@@ -23,7 +23,6 @@ from typing import TypeAlias
 
 from diag.model.hf_config import TransformerShape
 from diag.model.kv_cache import KvShape, elements_per_token
-from diag.probes.engine.plan import StepPlan
 
 Span: TypeAlias = tuple[int, int]
 """Of a chunk: position of its first token, number of tokens."""
@@ -53,15 +52,8 @@ class StepWork:
         return self.flops / self.n_bytes
 
 
-def work_of_plan(plan: StepPlan, shape: TransformerShape, element_bytes: int) -> StepWork:
-    """Of one step. Rows of padding are none of it: what they cost is waste."""
-    spans = [(chunk.start, chunk.n_tokens) for chunk in plan.chunks]
-    n_logits = sum(len(chunk.drafts) + 1 for chunk in plan.chunks if chunk.sampling)
-    return work(spans, n_logits, shape, element_bytes)
-
-
 def work(spans: Sequence[Span], n_logits: int, shape: TransformerShape, element_bytes: int) -> StepWork:
-    """Of chunks, of which so many rows need logits.
+    """Of the chunks of a step, of which so many rows need logits. Rows of padding are none of it: they are waste.
 
     >>> llama_8b = TransformerShape(4096, 32, 32, 8, 128, 14336, 128256, 131072)
     >>> decode = work([(4095, 1)], 1, llama_8b, element_bytes=2)

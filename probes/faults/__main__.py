@@ -6,18 +6,16 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from diag.errors import DiagError, StorageError, UsageError
+from diag.errors import DiagError, UsageError
 from diag.probes.faults import table
 from diag.probes.faults.fault import Device
-from diag.probes.faults.loop import Around, run
+from diag.probes.faults.loop import run
+from diag.probes.faults.profiled import profiled
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             seed=chosen.seed,
             steps=chosen.steps,
             device=device,
-            around=_profiled(chosen.trace) if chosen.trace else None,
+            around=profiled(chosen.trace) if chosen.trace else None,
         )
     except DiagError as error:
         print(error, file=sys.stderr)
@@ -64,19 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where PyTorch sees one")
     parser.add_argument("--trace", type=Path, help="record the loop with torch.profiler to this file (.json.gz)")
     return parser
-
-
-def _profiled(trace: Path) -> Around:
-    @contextmanager
-    def around() -> Iterator[Any]:
-        with torch.profiler.profile(with_stack=True, record_shapes=True) as profiler:
-            yield profiler
-        try:
-            profiler.export_chrome_trace(str(trace))
-        except OSError as error:
-            raise StorageError(f"{trace} cannot be written ({error.strerror}). Name another file.") from error
-
-    return around
 
 
 if __name__ == "__main__":

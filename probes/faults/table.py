@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from diag.errors import UsageError
-from diag.model.near import did_you_mean, near
+from diag.model.near import named
 from diag.probes.faults import (
     allocation,
     item_in_loop,
@@ -45,7 +44,4 @@ FAULTS: Mapping[str, Fault] = {
 
 def find(name: str) -> Fault:
     """Raises UsageError for a name that no fault has."""
-    if name not in FAULTS:
-        hint = did_you_mean(near(name, FAULTS))
-        raise UsageError(f"No fault is called {name!r}.{hint} List them with: python -m diag.probes.faults --list")
-    return FAULTS[name]
+    return named(name, FAULTS, "fault", "python -m diag.probes.faults --list")

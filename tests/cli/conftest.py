@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import interruptible, warm
+from tests import interruptible, published, warm
 from tests.builders.nsys_export import NsysExport
 
 DIAG = Path(sys.executable).with_name("diag")
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Command:
-    """`diag` with a cache of its own."""
+    """`diag` with a cache of its own. JSON that it writes is held to its schema."""
 
     cache: Path
 
@@ -61,8 +61,11 @@ class Command:
 
     def __call__(self, *words: str | bytes | Path, env: Mapping[str, str] | None = None, **more: object) -> Outcome:
         if more.keys() <= {"cwd"} and not any(name.startswith(FRESH) for name in env or ()):
-            return self._warm(words, self.environment(env), str(more.get("cwd") or Path.cwd()))
-        return self._fresh(words, env, more)
+            outcome = self._warm(words, self.environment(env), str(more.get("cwd") or Path.cwd()))
+        else:
+            outcome = self._fresh(words, env, more)
+        published.check_output(outcome.out)
+        return outcome
 
     def _warm(self, words: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: str) -> Outcome:
         """In a process that finds its modules loaded."""

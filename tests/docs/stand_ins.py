@@ -135,7 +135,7 @@ NOT_RUN: Mapping[str, str] = {
     r"^diag hang 4711": "needs a job that hangs; tests/collect/test_hang_capture.py has one",
     r"^diag learn (\d|--exercise)": "asks its reader, and measures; tests/learn answers",
     r"\bexamples/slow_loader.py|^zcat raw.json.gz": "makes what tests/examples/test_slow_loader.py looks at",
-    r"\bexamples/train.py|\b(healthy|sick).json.gz": "trains; tests/examples/test_gate.py looks at the traces",
+    r"\bexamples/train.py|\b(healthy|sick).json.gz": "trains, as tests/examples/test_gate.py does",
     r"\bexamples/decode_graph.py": "measures for seconds; tests/examples/test_decode_graph.py looks at what it prints",
 }
 """Why a command is not run but only parsed, by patterns of commands."""

@@ -17,6 +17,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from diag.cli.manual import manual
 from diag.cli.outcome import run
 from diag.cli.verbs import app
 from tests.docs.shown import PAGES, PROGRAMS, Shown, commands, inline
@@ -113,10 +114,12 @@ def test_tests_of_single_pages_run_what_those_show(page: str) -> None:
 
 
 def test_help_shows_commands_that_can_be_parsed() -> None:
-    examples = [example for _, said in helps() for example in re.findall(r"Example: diag (.+)", said)]
+    examples = [example for _, said in helps() for example in manual(said).examples]
     assert len(examples) > 20
     for example in examples:
-        parse(shlex.split(example))
+        program, *words = shlex.split(re.sub(r" > \S+$", "", example))
+        assert program == "diag"
+        parse(words)
 
 
 # ---- running them --------------------------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ def _unknown(words: Sequence[str]) -> list[str]:
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Of each verb its path, and what its --help prints, on one line for each example."""
+    """Of each verb its path, and the text that its --help is made of."""
     yield from _helps(tree(), "diag")
 
 
@@ -240,5 +243,4 @@ def _helps(command: TyperGroup, name: str) -> Iterator[tuple[str, str]]:
         if isinstance(each, TyperGroup):
             yield from _helps(each, f"{name} {each.name}")
         else:
-            text = re.sub(r"\n(?!\n)\s*", " ", (each.help or "").replace("\n\n", "\n\n\0"))
-            yield f"{name} {each.name}", text.replace("\0", "")
+            yield f"{name} {each.name}", each.help or ""

@@ -15,6 +15,7 @@ from diag.rules.finding import CONFIDENCES, SEVERITIES, Evidence, Finding
 from diag.rules.report import Report
 from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, RangeRow
 from diag.store.case import Case
+from tests import published
 
 ROUNDING = 1e-9
 
@@ -116,6 +117,7 @@ def check_renderings(report: Report, _: Case | None = None) -> None:
     assert shown["json"].isascii()
     document = json.loads(shown["json"], parse_constant=_refuse)
     assert document["schema"] == "diag.report/1"
+    published.check(document)
     for output_format in ("text", "markdown"):
         assert not (found := _CONTROL.search(shown[output_format])), (output_format, found)
 

@@ -12,7 +12,12 @@ import msgspec
 import pytest
 
 import diag.ingest
-from diag.ingest import nsys_counter_statements, nsys_nvtx_statements, nsys_statements
+from diag.ingest import (
+    nsys_counter_statements,
+    nsys_memory_statements,
+    nsys_nvtx_statements,
+    nsys_statements,
+)
 from diag.ingest.kineto_events import Args
 from tests.builders.nsys_schema import SCHEMAS, TABLES
 from tests.fuzz import samples
@@ -33,7 +38,7 @@ def _tables_read() -> set[str]:
 
 
 def _columns_read() -> set[str]:
-    modules = (nsys_statements, nsys_counter_statements, nsys_nvtx_statements)
+    modules = (nsys_statements, nsys_memory_statements, nsys_counter_statements, nsys_nvtx_statements)
     constants = [
         *nsys_statements.CONDITIONS.values(),
         *(value for module in modules for value in vars(module).values()),

@@ -17,6 +17,7 @@ from diag.render import COMPARISON_RENDERERS
 from diag.render.comparison_json import document
 from diag.render.layout import cells
 from diag.rules.analysis import AnalysisOptions
+from tests import published
 from tests.builders.imported import Recorded, imported
 from tests.builders.ncu_report import NcuReport
 from tests.compare.runs import A100, loop
@@ -135,6 +136,7 @@ def test_markdown_has_the_same_sections(compared: Compare) -> None:
 def test_the_json_contract(compared: Compare) -> None:
     comparison = compared([loop()], [loop(gemm_us=120)])
     written = json.loads(shown(comparison, "json"))
+    published.check(written)
     assert written["schema"] == "diag.compare/1"
     assert list(written) == [
         "schema", "diag_version", "verdict", "per_step", "before", "after", "conditions", "devices", "kernels",

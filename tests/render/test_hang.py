@@ -23,6 +23,7 @@ from diag.render.hang_view import HangView
 from diag.render.layout import cells
 from diag.rules.finding import Evidence, Finding, Subject
 from diag.rules.report import Report, Verdict
+from tests import published
 from tests.builders.hanging import analysis, call, case_with, host_blocked
 
 HOSTILE = "\x1b[31mevil\n\u202e" + "<script>|"
@@ -191,6 +192,7 @@ def test_json_is_the_report_with_an_object_hang(tmp_path: Path) -> None:
     hang = analysis(faults=[host_blocked()], undecided=[Undecided(2, "x", (13,))])
     text = render_hang_json(view(tmp_path, findings=[FINDING], hang=hang, threads=[thread(1, [LOAD])]))
     assert text.isascii()
+    assert published.check_output(text)
     told = json.loads(text)
     assert told["schema"] == "diag.report/1"
     assert told["hang"]["finding_id"] == told["findings"][0]["id"]

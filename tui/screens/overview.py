@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from diag.model import units
-from diag.render import answers, phrases
+from diag.render import answers, phrases, source_phrases
 from diag.render.ceiling_table import ceilings
 from diag.render.layout import columns, elide
 from diag.render.measurement_table import measurements
@@ -192,6 +192,6 @@ def _sources(report: Report, width: int) -> Iterator[Entry]:
     yield heading("Read")
     for source in report.sources:
         lines = [prose(source.path, width, indent="    ", first="  ")]
-        lines.append(prose(phrases.source(source), width, "dim", indent="    "))
+        lines.append(prose(source_phrases.description(source), width, "dim", indent="    "))
         lines += [prose(note, width, indent="    ") for note in report.notes.get(source.id, ())]
         yield Entry(Content("\n").join(lines), lambda: None, ("source", source.id))

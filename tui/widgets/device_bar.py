@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from diag.model import units
 from diag.render import phrases
 from diag.render.palette import ACTIVITIES, Activity, Ink
 from diag.rules.report import Report
@@ -77,7 +76,7 @@ def figures(report: Report, row: DeviceRow) -> list[str]:
     """Busy and what it is made of, which may overlap; shares of the window where they mean something, else times."""
 
     def figure(label: str, ns: int) -> str:
-        return f"{label} {units.share(ns / row.window_ns) if phrases.has_shares(row) else units.time(ns)}"
+        return f"{label} {phrases.of_window(row, ns)}"
 
     bound = "≤ " if row.busy_is_upper_bound else "≥ " if row.busy_is_lower_bound else ""
     said = [figure(f"busy {bound}".rstrip(), row.busy_ns), figure("idle", row.idle_ns)]

@@ -16,7 +16,7 @@ from diag.errors import InputError
 from diag.ingest.input_file import LONGEST_NS, InputFile, instant
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left, Object, at, scalar
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.serving_figures import UNITS
 from diag.model.serving_log import LoadConditions, Outcome
 from diag.model.serving_metrics import Nanoseconds, ServedRequest
@@ -81,14 +81,14 @@ def read_summary(file: InputFile, case: Case) -> int:
     run = _summed_up(document)
     if not run.figures:
         raise InputError(f"{file.path} states no metric that diag knows. Pass the records of the run instead.")
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes,
-        tool="AIPerf" if version else None, tool_version=version and version[:40], time_resolution_ns=1,
+    return add_source(
+        case,
+        file,
+        [run],
+        tool="AIPerf" if version else None,
+        tool_version=version and version[:40],
         schema_version=doc.text(scalar(document.get("schema_version"))),
-    )  # fmt: skip
-    add_run(case, source_id, run)
-    case.finish_source(source_id, captured([run]))
-    return source_id
+    )
 
 
 def _summed_up(document: Object) -> FoundRun:
@@ -186,16 +186,9 @@ def read_records(file: InputFile, case: Case) -> int:
     start = records[0].metadata.request_start_ns
     made = (_served(record, number, start) for number, record in enumerate(records))
     requests = [each for each in made if each is not None]
-    for _ in range(len(records) - len(requests)):
-        left.add("Records whose times or counts cannot be, left out")
+    left.add("Records whose times or counts cannot be, left out", len(records) - len(requests))
     run = FoundRun(started_unix_ns=start, requests=requests)
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="AIPerf",
-        time_resolution_ns=1, is_cut=int(left.is_cut),
-    )  # fmt: skip
-    add_run(case, source_id, run)
-    case.finish_source(source_id, captured([run]), left.notes())
-    return source_id
+    return add_source(case, file, [run], left.notes(), tool="AIPerf", is_cut=int(left.is_cut))
 
 
 def _records(file: InputFile, left: Left) -> Iterator[_Record]:

@@ -18,7 +18,7 @@ from diag.ingest.input_file import InputFile
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left, Object, scalar
 from diag.ingest.serving.engine_args import conditions_of
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.serving_log import EngineConditions, LoadConditions, Outcome
 from diag.model.serving_metrics import ServedRequest
 from diag.serving.run import StatedFigure
@@ -46,14 +46,7 @@ def read(file: InputFile, case: Case) -> int:
     """Adds a file to the case, inside the caller's transaction, and returns the source's id. Raises InputError."""
     left = Left()
     runs = [_found(document, file, left) for document in doc.objects(file.data, WHAT, left)]
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, time_resolution_ns=1,
-        is_cut=int(left.is_cut),
-    )  # fmt: skip
-    for run in runs:
-        add_run(case, source_id, run)
-    case.finish_source(source_id, captured(runs), left.notes())
-    return source_id
+    return add_source(case, file, runs, left.notes(), is_cut=int(left.is_cut))
 
 
 def _found(document: Object, file: InputFile, left: Left) -> FoundRun:
@@ -157,8 +150,7 @@ def _requests(document: Object, file: InputFile, left: Left) -> Sequence[ServedR
     first = min(starts, default=0.0)
     found = (_request(lists, number, first) for number in range(n_requests))
     kept = [each for each in found if each is not None]
-    for _ in range(n_requests - len(kept)):
-        left.add("Requests whose times or counts cannot be, left out")
+    left.add("Requests whose times or counts cannot be, left out", n_requests - len(kept))
     return kept
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,14 +44,14 @@ _NOT_JSON = re.compile(rb"(?<=[:\[, ])(-?Infinity|NaN)(?=\s*[,\]}])")
 class Left:
     """What of a file is not read, counted; it becomes notes of the source."""
 
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
 
-    def add(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def add(self, what: str, n: int = 1) -> None:
+        self.counts[what] += n
 
     def notes(self) -> Iterator[str]:
-        for what, n in self.counts.items():
+        for what, n in (+self.counts).items():
             yield f"{what}: {n:,}."
         if self.is_cut:
             yield "The last line is cut: the run was killed, or the copy is not whole."

@@ -17,7 +17,7 @@ from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.serving_log import LoadConditions
 from diag.model.serving_metrics import ServedRequest
 from diag.store.case import Case
@@ -63,20 +63,13 @@ def read(file: InputFile, case: Case) -> int:
     doc.check_runs(len(found.experiments), file.path)
     left = Left()
     runs = [_run(found, experiment, left) for experiment in found.experiments]
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="perf_analyzer",
-        tool_version=found.version and found.version[:40], time_resolution_ns=1,
-    )  # fmt: skip
-    for run in runs:
-        add_run(case, source_id, run)
-    case.finish_source(source_id, captured(runs), left.notes())
-    return source_id
+    version = found.version and found.version[:40]
+    return add_source(case, file, runs, left.notes(), tool="perf_analyzer", tool_version=version)
 
 
 def _run(file: _File, experiment: _Experiment, left: Left) -> FoundRun:
     requests = sorted(filter(_is_possible, experiment.requests), key=lambda request: request.timestamp)
-    for _ in range(len(experiment.requests) - len(requests)):
-        left.add("Requests whose times cannot be, left out")
+    left.add("Requests whose times cannot be, left out", len(experiment.requests) - len(requests))
     start = requests[0].timestamp if requests else None
     return FoundRun(
         backend=file.service_kind,

@@ -17,7 +17,7 @@ from diag.errors import InputError
 from diag.ingest.input_file import InputFile
 from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left, Object, at, scalar
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.serving_log import LoadConditions, Outcome
 from diag.model.serving_metrics import ServedRequest
 from diag.serving.run import StatedFigure
@@ -43,14 +43,15 @@ def read(file: InputFile, case: Case) -> int:
     left = Left()
     runs = [_run(benchmark, report, left) for benchmark in benchmarks]
     version = doc.text(scalar(at(report, "metadata", "guidellm_version")))
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="guidellm",
-        tool_version=version and version[:40], time_resolution_ns=1000,
-    )  # fmt: skip
-    for run in runs:
-        add_run(case, source_id, run)
-    case.finish_source(source_id, captured(runs), left.notes())
-    return source_id
+    return add_source(
+        case,
+        file,
+        runs,
+        left.notes(),
+        tool="guidellm",
+        tool_version=version and version[:40],
+        time_resolution_ns=1000,
+    )
 
 
 def _run(benchmark: Object, report: Object, left: Left) -> FoundRun:

@@ -12,8 +12,8 @@ from msgspec.structs import astuple
 
 from diag.errors import InputError
 from diag.ingest.input_file import LATEST_NS, InputFile
-from diag.ingest.serving.documents import check_runs
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.documents import Left, check_runs
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.served import served
 from diag.model.serving_log import SCHEMA, Header, Record, RequestRecord, StepRecord
 from diag.store.case import Case
@@ -44,33 +44,25 @@ class _Run:
     steps: list[StepRecord] = field(default_factory=list)
 
 
-@dataclass
-class _Left:
-    """What is not read, counted."""
-
-    damaged: int = 0
-    impossible: int = 0
-    is_cut: bool = False
-
-
 def read(file: InputFile, case: Case) -> int:
     """Adds a file to the case, inside the caller's transaction, and returns the source's id. Raises InputError."""
-    left = _Left()
+    left = Left()
     runs = _runs(file.data, left)
     first = runs[0].header
-    found = [_found(run) for run in runs]
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, tool="diag",
-        tool_version=first.diag_version, schema_version=first.schema, host=first.host, time_resolution_ns=1,
+    return add_source(
+        case,
+        file,
+        [_found(run) for run in runs],
+        left.notes(),
+        tool="diag",
+        tool_version=first.diag_version,
+        schema_version=first.schema,
+        host=first.host,
         is_cut=int(left.is_cut),
-    )  # fmt: skip
-    for run in found:
-        add_run(case, source_id, run)
-    case.finish_source(source_id, captured(found, sum(len(run.steps) for run in runs)), _notes(left))
-    return source_id
+    )
 
 
-def _runs(path: Path, left: _Left) -> Sequence[_Run]:
+def _runs(path: Path, left: Left) -> Sequence[_Run]:
     runs: list[_Run] = []
     for record in _records(path, left):
         if isinstance(record, Header):
@@ -80,7 +72,7 @@ def _runs(path: Path, left: _Left) -> Sequence[_Run]:
         elif not runs:
             raise InputError(f"{path} does not begin with the header of a serving log. Copy it again, whole.")
         elif not is_possible(record):
-            left.impossible += 1
+            left.add("Records whose times or counts cannot be, left out")
         elif isinstance(record, RequestRecord):
             runs[-1].requests.append(record)
         else:
@@ -106,7 +98,7 @@ def _can_be_stored(header: Header) -> bool:
     return all(-(1 << 63) <= value < 1 << 64 for part in parts for value in astuple(part) if isinstance(value, int))
 
 
-def _records(path: Path, left: _Left) -> Iterator[Record]:
+def _records(path: Path, left: Left) -> Iterator[Record]:
     """A line that is no record is counted; the last one may be cut, as the writer was killed."""
     if path.stat().st_size > MOST_BYTES:
         raise InputError(f"{path} is larger than a serving log can be ({MOST_BYTES >> 20:,} MiB). Split it by runs.")
@@ -121,7 +113,7 @@ def _records(path: Path, left: _Left) -> Iterator[Record]:
                 if len(line) > LONGEST_LINE:
                     raise InputError(f"{path} has a line of over {LONGEST_LINE >> 20} MiB: no serving log.") from error
                 if line.endswith(b"\n"):
-                    left.damaged += 1
+                    left.add("Lines that are no record of a serving log, left out")
                 else:
                     left.is_cut = True
 
@@ -177,12 +169,3 @@ def _found(run: _Run) -> FoundRun:
         requests=[served(record, number) for number, record in enumerate(in_order)],
         steps=sorted(run.steps, key=lambda step: (step.number, step.start_ns)),
     )
-
-
-def _notes(left: _Left) -> Iterator[str]:
-    if left.damaged:
-        yield f"Lines that are no record of a serving log, left out: {left.damaged:,}."
-    if left.impossible:
-        yield f"Records whose times or counts cannot be, left out: {left.impossible:,}."
-    if left.is_cut:
-        yield "The last line is cut: the run was killed, or the copy is not whole."

@@ -20,7 +20,7 @@ from diag.ingest.serving import documents as doc
 from diag.ingest.serving.documents import Left
 from diag.ingest.serving.engine_args import conditions_of
 from diag.ingest.serving.metrics_names import COUNTED, FINISHED, HISTOGRAMS, SERVERS, STATES
-from diag.ingest.serving.store import FoundRun, add_run, captured
+from diag.ingest.serving.store import FoundRun, add_source
 from diag.model.serving_log import EngineConditions
 from diag.model.serving_metrics import PERCENTILES
 from diag.serving.run import EngineSample, StatedFigure
@@ -68,14 +68,8 @@ def read(file: InputFile, case: Case) -> int:
     if not any(run.figures for run in runs):
         raise InputError(f"{file.path} states no metric of vLLM or SGLang that diag knows. Save the page again, whole.")
     servers = {run.backend for run in runs}
-    source_id = case.add_source(
-        kind=file.kind, path=str(file.path), sha256=file.sha256, size_bytes=file.size_bytes, time_resolution_ns=1,
-        tool=SERVERS.get(str(servers.pop())) if len(servers) == 1 else None,
-    )  # fmt: skip
-    for run in runs:
-        add_run(case, source_id, run)
-    case.finish_source(source_id, captured(runs), [SINCE_START, *left.notes()])
-    return source_id
+    tool = SERVERS.get(str(servers.pop())) if len(servers) == 1 else None
+    return add_source(case, file, runs, [SINCE_START, *left.notes()], tool=tool)
 
 
 def _engines(file: InputFile, left: Left) -> Mapping[Who, _Engine]:

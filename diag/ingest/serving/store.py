@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from diag.ingest.input_file import InputFile
 from diag.model.serving_log import EngineConditions, LoadConditions, StepRecord
 from diag.model.serving_metrics import Nanoseconds, ServedRequest
 from diag.serving.run import EngineSample, StatedFigure
@@ -31,9 +32,26 @@ class FoundRun:
     load: LoadConditions = field(default_factory=LoadConditions)
     engine: EngineConditions | None = None
     requests: Sequence[ServedRequest] = ()
-    steps: Iterable[StepRecord] = ()
+    steps: Sequence[StepRecord] = ()
     samples: Sequence[EngineSample] = ()
     figures: Sequence[StatedFigure] = ()
+
+
+def add_source(
+    case: Case, file: InputFile, runs: Sequence[FoundRun], notes: Iterable[str] = (), **told: str | int | None
+) -> int:
+    """A file with its runs, inside the caller's transaction; `told`: further columns of `source`. Returns its id."""
+    source_id = case.add_source(
+        kind=file.kind,
+        path=str(file.path),
+        sha256=file.sha256,
+        size_bytes=file.size_bytes,
+        **{"time_resolution_ns": 1, **told},
+    )
+    for run in runs:
+        add_run(case, source_id, run)
+    case.finish_source(source_id, captured(runs), notes)
+    return source_id
 
 
 def add_run(case: Case, source_id: int, run: FoundRun) -> None:
@@ -53,12 +71,12 @@ def add_steps(case: Case, run_id: int, steps: Iterable[StepRecord]) -> None:
     case.insert("engine_step", (_step(run_id, each) for each in steps))
 
 
-def captured(runs: Sequence[FoundRun], n_steps: int = 0) -> dict[str, int | None]:
+def captured(runs: Sequence[FoundRun]) -> dict[str, int | None]:
     """Capabilities of a source that holds these runs; a fact without a row was not captured."""
     counted = {
         "serving_run": len(runs),
         "request": sum(len(run.requests) for run in runs),
-        "engine_step": n_steps,
+        "engine_step": sum(len(run.steps) for run in runs),
         "engine_sample": sum(len(run.samples) for run in runs),
         "serving_figure": sum(len(run.figures) for run in runs),
     }

@@ -24,7 +24,7 @@ def devices(report: Report) -> str:
 
         def share(row: DeviceRow) -> float | None:
             ns = known(row)
-            return ns / row.window_ns if ns is not None and phrases.has_shares(row) else None
+            return ns / row.window_ns if ns is not None and row.has_shares else None
 
         def said(row: DeviceRow) -> str | None:
             ns, of_window = known(row), share(row)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from diag.model import units
-from diag.render import phrases
+from diag.render import phrases, source_phrases
 from diag.render.ceiling_table import ceiling_table
 from diag.render.html.grid import MOST_ROWS, Column, grid, grid_of
 from diag.render.kernel_tables import vendor
@@ -170,7 +170,7 @@ def _launches(report: Report) -> str:
             lambda row: row.registers_per_thread,
         ),
         Column("waits for", _stalls, about="Reasons for which warps stalled most"),
-        Column("input", lambda row: phrases.source_name(report, row.source) if many else None),
+        Column("input", lambda row: source_phrases.short_name(report, row.source) if many else None),
     ]
     notes = ["SM, memory, DRAM: speed of light of each, in percent of its peak."] if report.launches else []
     return grid("launches", "Launches that Nsight Compute measured", columns, report.launches, *notes)

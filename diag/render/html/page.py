@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 
 from diag import __version__
-from diag.render import answers, experiment_phrases, phrases
+from diag.render import answers, baseline_phrases, experiment_phrases, phrases, source_phrases
 from diag.render.html.devices import devices
 from diag.render.html.findings import findings
 from diag.render.html.grids import grids
@@ -156,13 +156,13 @@ _SECTIONS = (
 def _baseline(report: Report) -> str:
     if report.baseline is None:
         return ""
-    windows = phrases.window_changes(report, report.baseline)[:MOST_NOTES]
+    windows = baseline_phrases.window_changes(report, report.baseline)[:MOST_NOTES]
     return section(
         "baseline",
         "Against the baseline",
         tag("p", name(report.baseline.path)),
-        paragraphs([*windows, phrases.baseline_summary(report, report.baseline)]),
-        _list(phrases.baseline_changes(report, report.baseline), "change", MOST_CHANGE_BYTES),
+        paragraphs([*windows, baseline_phrases.summary(report, report.baseline)]),
+        _list(baseline_phrases.changes(report, report.baseline), "change", MOST_CHANGE_BYTES),
     )
 
 
@@ -198,4 +198,4 @@ def _source(report: Report, source: Source) -> str:
     said = [note for note in report.notes.get(source.id, ()) if note]
     more = len(said) - MOST_NOTES
     notes = items([*map(prose, said[:MOST_NOTES]), *([f"{more:,} more notes: --format json."] if more > 0 else [])])
-    return tag("li", tag("strong", name(source.path)), f"<br>{text(phrases.source(source))}", notes)
+    return tag("li", tag("strong", name(source.path)), f"<br>{text(source_phrases.description(source))}", notes)

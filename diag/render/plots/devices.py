@@ -33,7 +33,7 @@ def devices(report: Report) -> str:
     if len(rows) > MOST_DEVICES:
         rows.sort(key=lambda row: (row is not focus, -row.idle_ns))
     shown = rows[:MOST_DEVICES]
-    are_shares = all(map(phrases.has_shares, shown))
+    are_shares = all(row.has_shares for row in shown)
     top_ns = max(row.window_ns for row in shown)
     axis = share_axis("share of the window") if are_shares else time_axis("time in the window", top_ns)
     groups = [_group(report, row, are_shares) for row in shown]

@@ -42,8 +42,13 @@ def run(fault: HangFault, into: Path, *, is_sick: bool, stacks: StackTool) -> Ra
             exits = _watched(fault, folders, is_sick, stacks)
         except OSError as error:
             raise StorageError(f"{into} cannot be written ({error.strerror}). Name another folder: -o") from error
-    into.with_name(f"{into.name}.truth.json").write_text(json.dumps(truth(fault, is_sick, exits), indent=1) + "\n")
+    truth_of(into).write_text(json.dumps(truth(fault, is_sick, exits), indent=1) + "\n")
     return Ran(exits, time.monotonic() - start)
+
+
+def truth_of(into: Path) -> Path:
+    """The file beside the evidence that says what was wrong."""
+    return into.with_name(f"{into.name}.truth.json")
 
 
 def _watched(fault: HangFault, folders: Folders, is_sick: bool, stacks: StackTool) -> Mapping[int, Exit]:

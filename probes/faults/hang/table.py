@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from diag.errors import UsageError
-from diag.model.near import did_you_mean, near
+from diag.model.near import named
 from diag.probes.faults.hang import (
     dies,
     holds_gil,
@@ -41,7 +40,4 @@ FAULTS: Mapping[str, HangFault] = {
 
 def find(name: str) -> HangFault:
     """Raises UsageError for a name that no fault has."""
-    if name not in FAULTS:
-        hint = did_you_mean(near(name, FAULTS))
-        raise UsageError(f"No hang fault is called {name!r}.{hint} List them with: python -m diag.probes.faults.hang")
-    return FAULTS[name]
+    return named(name, FAULTS, "hang fault", "python -m diag.probes.faults.hang")

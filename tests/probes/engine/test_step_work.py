@@ -16,7 +16,7 @@ from diag.probes.engine.models import random_model
 from diag.probes.engine.plan import Chunk, StepPlan
 from diag.probes.engine.runner import TorchRunner
 from diag.probes.engine.sequence import SamplingParams
-from diag.probes.engine.step_work import visible_pairs, work, work_of_plan
+from diag.probes.engine.step_work import visible_pairs, work
 from diag.probes.engine.weights import n_weights, tensor_shapes
 from tests.probes.engine.dense import SHAPE
 
@@ -53,7 +53,8 @@ def unseen_flops(spans: list[tuple[int, int]], shape: TransformerShape) -> int:
 )
 def test_flops_are_those_that_pytorch_counts(plan: StepPlan, shape: TransformerShape) -> None:
     spans = [(chunk.start, chunk.n_tokens) for chunk in plan.chunks]
-    found = work_of_plan(plan, shape, 4)
+    n_logits = sum(len(chunk.drafts) + 1 for chunk in plan.chunks if chunk.sampling)
+    found = work(spans, n_logits, shape, 4)
     assert found.gemm_flops > 0
     assert found.flops + unseen_flops(spans, shape) == counted(plan, shape)
 
@@ -101,5 +102,5 @@ def test_batches_make_decode_worth_its_weights() -> None:
 
 
 def test_nothing_is_no_work() -> None:
-    nothing = work_of_plan(StepPlan(0, []), SHAPE, 2)
+    nothing = work([], 0, SHAPE, 2)
     assert (nothing.flops, nothing.n_bytes) == (0, 0)
