@@ -21,7 +21,7 @@ from mkdocs.structure.pages import Page
 from diag.cli.verbs import app
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/**/README.md")
+OUTSIDE = ("README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "THIRD-PARTY.md", "examples/**/README.md")
 """Pages that stay where a code host expects them."""
 
 HOME = {"README.md": "docs/README.md"}
