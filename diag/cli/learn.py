@@ -60,8 +60,8 @@ def learn(
 ) -> None:
     """Learn the method: predict, measure on this machine, let diag diagnose, then find a fault yourself.
 
-    Answers are typed, or come through a pipe, a line each. An exercise ends with status 1 where the hypothesis does
-    not hold. Each prediction is logged beside what was measured: see diag log.
+    Answers are typed, or come through a pipe, a line each. Each prediction is logged beside what was measured: see
+    diag log.
 
     Example: diag learn
     Example: diag learn 1
