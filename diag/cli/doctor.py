@@ -29,8 +29,6 @@ def doctor(
 ) -> None:
     """Say what this machine can read and record, with which tools, and what to do about what it cannot.
 
-    Exits with 3 when something is broken that diag needs, or when a FILE cannot be read.
-
     Example: diag doctor
     Example: diag doctor train.nsys-rep
 

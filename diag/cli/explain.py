@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, color, note, width, write
@@ -26,7 +27,12 @@ _FINDING_ID = re.compile(r"F[0-9a-f]{10}")
 
 def explain(
     what: Annotated[
-        str | None, typer.Argument(metavar="[RULE|FINDING|thresholds|SCHEMA]", help="Without it, all rules are listed.")
+        str | None,
+        typer.Argument(
+            metavar="[RULE|FINDING|thresholds|SCHEMA]",
+            help="Without it, all rules are listed.",
+            autocompletion=completion.explained,
+        ),
     ] = None,
     inputs: Annotated[
         list[Path] | None,

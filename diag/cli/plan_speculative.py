@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine
@@ -26,7 +27,12 @@ def speculative(
     model: options.Model = None,
     config: options.Config = None,
     draft_model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One known by name; with --model, both costs by the roofline.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="One known by name; with --model, both costs by the roofline.",
+            autocompletion=completion.models,
+        ),
     ] = None,
     draft_config: Annotated[Path | None, typer.Option(metavar="FILE", help="Its config.json instead.")] = None,
     sequences: Annotated[int, typer.Option(min=1, max=1 << 16, metavar="N", help="That share a step.")] = 1,

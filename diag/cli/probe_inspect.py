@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import NothingToTell, UsageError
@@ -19,7 +20,12 @@ ALL = "all"
 
 
 def inspect(
-    name: Annotated[str, typer.Argument(metavar="NAME", readable=False, help="The operator, as in softmax.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", readable=False, help="The operator, as in softmax.", autocompletion=completion.operators
+        ),
+    ],
     variant: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="One rung of its ladder, or all (default: those meant to be good)."),

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import DeviceChoice, TextOrJson
 
 
@@ -17,7 +18,10 @@ class ScaleChoice(enum.StrEnum):
     FULL = "full"
 
 
-Probes: TypeAlias = Annotated[list[str], typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list")]
+Probes: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list", autocompletion=completion.probes),
+]
 Device: TypeAlias = Annotated[DeviceChoice, typer.Option(help="Where; auto is a CUDA GPU if there is one.")]
 Dtype: TypeAlias = Annotated[
     str | None, typer.Option(metavar="TYPE", help="fp32, tf32, fp16 or bf16 (default: each probe's own).")

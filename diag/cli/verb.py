@@ -16,8 +16,8 @@ _TYPE = re.compile(r" <[^<>]*>$")
 _BRACKETS = re.compile(r"(?:\{(.+)\}|\[(\[.+\])\])(?:\.\.\.)?")
 """That Typer puts around a name which has its own."""
 
-
 INDENT = 2
+"""Columns, of what stands below a heading."""
 
 
 class Page:
