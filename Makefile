@@ -7,7 +7,7 @@ TESTS  ?=
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-PYTEST := $(BIN)/pytest -n $(JOBS) --maxprocesses 8
+PYTEST := $(BIN)/pytest -n $(JOBS) --maxprocesses 8 --durations 40
 BUILD  := build
 
 # Empty files that say what is installed: a second `make` installs nothing and needs no network.
@@ -15,12 +15,15 @@ CORE   := $(VENV)/.diag-core
 DEV    := $(VENV)/.diag-dev
 PROBES := $(VENV)/.diag-probes
 
+# Tests that run rules and readers in their own process.
+COVERING := $(addprefix tests/,compare ingest launches model plugins ranks rules serving timeline) tests/test_docstrings.py
+
 DEMO_TRACE := examples/data/slow-loader.pt.trace.json.gz
 LIVE_TRACE := $(BUILD)/slow-loader.pt.trace.json.gz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-live install dev test test-all truth lint format docs site bench dist clean distclean
+.PHONY: help demo demo-live install dev test test-all coverage mutants truth lint format docs site bench dist clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +50,18 @@ test: $(DEV) $(PROBES) ## Run the tests, without the slow ones
 
 test-all: $(DEV) $(PROBES) ## Run all tests
 	$(PYTEST) $(TESTS)
+
+coverage: $(DEV) $(PROBES) ## Measure which lines of rules and readers the tests run; fails under 90 %
+	rm -rf $(BUILD)/coverage
+	@mkdir -p $(BUILD)/coverage
+	$(BIN)/python -m coverage run -m pytest -n0 -q -m "not slow" $(or $(TESTS),$(COVERING))
+	$(BIN)/python -m coverage report --fail-under=90 --sort=cover
+
+mutants: $(BUILD)/coverage/data ## Change N=… places of the arithmetic at random (SEED=…): a test must notice each
+	$(BIN)/python -m tests.mutation $(or $(N),150) $(or $(SEED),1)
+
+$(BUILD)/coverage/data:
+	$(MAKE) coverage
 
 truth: $(DEV) $(PROBES) ## Capture and build runs with known faults, score the rules, write docs/truth.md (SEED=…)
 	$(BIN)/python -m tests.truth docs/truth.md $(if $(SEED),--seed $(SEED))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,16 +21,16 @@ from mkdocs.structure.pages import Page
 from diag.cli.verbs import app
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/**/README.md")
+OUTSIDE = ("README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "THIRD-PARTY.md", "examples/**/README.md")
 """Pages that stay where a code host expects them."""
 
-HOME = {"README.md": "docs/README.md", "README.zh.md": "docs/README.md"}
+HOME = {"README.md": "docs/README.md"}
 """The front page of the repository is not one of the site, which has its own."""
 
 NOT_SEARCHED = ("rule-cases.md",)
 """Says in one table what the pages of the rules say one by one."""
 
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]+)\]\((?P<target>(?![a-z]+:|#)[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")
+LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<target>(?![a-z]+:|#)[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")
 HELP_COLUMNS = 80
 
 
@@ -62,7 +63,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(on_site, markdown)
 
 
-def outside() -> dict[str, str]:
+@cache
+def outside() -> Mapping[str, str]:
     """Pages of the site that lie elsewhere, and where the repository has them."""
     sources = (path.relative_to(ROOT) for pattern in OUTSIDE for path in sorted(ROOT.glob(pattern)))
     return {_page_of(source): source.as_posix() for source in sources}

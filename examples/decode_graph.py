@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import synthetic_decode
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 from torch.profiler import ProfilerActivity, profile, schedule
+
+from diag.probes import synthetic_decode
 
 WIDTH, HEADS, LAYERS, VOCABULARY = 32, 2, 4, 256
 CONTEXT = 64

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from diag.kernels.operator import Operator
 
-_FILES = (
+NAMES = (
     "vector_add",
     "reduce",
     "softmax",
@@ -26,5 +26,5 @@ _FILES = (
 @cache
 def operators() -> Mapping[str, Operator]:
     """By name, the simplest first. Loads PyTorch and Triton."""
-    found = (import_module(f"diag.kernels.{name}").OPERATOR for name in _FILES)
+    found = (import_module(f"diag.kernels.{name}").OPERATOR for name in NAMES)
     return {operator.name: operator for operator in found}

@@ -20,6 +20,7 @@ from diag.timeline import gpu_work
 from diag.timeline.device import FEWEST_OPERATIONS, DeviceTimeline
 from diag.timeline.gpu_work import Column
 from diag.timeline.host import SYNCHRONISING_CALL
+from diag.timeline.intervals import Intervals
 from diag.timeline.naming import where_named
 from diag.timeline.repeats import in_repeated_stretch, one_number
 from diag.timeline.trace import Trace
@@ -67,18 +68,36 @@ def graph_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
     of_repeated[launches.call[repeats]] = True
     gaps = pacing.ended_by(device, paced, of_repeated)
     n_repeated, n_alone = int(repeats.sum()), int((~launches.is_graph).sum())
-    share = device.share(gaps)
-    if share < limits["share"] or n_repeated < limits["repeated_share"] * n_alone:
+    if device.share(gaps) < limits["share"] or n_repeated < limits["repeated_share"] * n_alone:
         yield Clear(subject_of(device))
         return
-    calls_ns = min(len(gaps) * launches.usual_call_ns, gaps.measure_ns)
-    same = "kernels and grids" if (grids[0] != gpu_work.NONE).any() else "kernels (no grids were captured)"
     n_by_name = int(_repeating(device, launches, barriers, (), limits).sum())
-    graph_rows = queries.graph_launches(device)
-    yield Finding(
-        title=f"CUDA graphs could replay {units.share(n_repeated / len(launches))} of the launches",
-        claim=f"{n_repeated:,} of {units.count(len(launches), 'launch')} belong to sequences that repeat with the same "
-        f"{same}, each launched on its own. The device waits {units.time(gaps.measure_ns)} "
+    has_grids = bool((grids[0] != gpu_work.NONE).any())
+    yield _finding(device, launches, barriers, _Repeated(gaps, n_repeated, n_by_name, has_grids), limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Repeated:
+    """Launches in sequences that repeat outside graphs."""
+
+    gaps: Intervals  # that end with such a launch
+    count: int
+    count_by_name: int  # where only grids differ, too
+    has_grids: bool
+
+
+def _finding(
+    device: DeviceTimeline, launches: Launches, barriers: _Barriers, repeated: _Repeated, limits: Limits
+) -> Finding:
+    gaps, share = repeated.gaps, device.share(repeated.gaps)
+    calls_ns = min(len(gaps) * launches.usual_call_ns, gaps.measure_ns)
+    same = "kernels and grids" if repeated.has_grids else "kernels (no grids were captured)"
+    by_name = _sequence(limits, "the same kernels")
+    n_of_graphs, graph_rows = int(launches.is_graph.sum()), queries.graph_launches(device)
+    return Finding(
+        title=f"CUDA graphs could replay {units.share(repeated.count / len(launches))} of the launches",
+        claim=f"{repeated.count:,} of {units.count(len(launches), 'launch')} belong to sequences that repeat with the "
+        f"same {same}, each launched on its own. The device waits {units.time(gaps.measure_ns)} "
         f"({units.share(share)} of the window) for them: {units.time(calls_ns)} for the calls alone, the rest for what "
         f"the host does in between. {_already(launches)}{_in_the_way(barriers)}",
         subject=subject_of(device),
@@ -90,11 +109,9 @@ def graph_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
         evidence=[
             Evidence("gaps before launches that repeat", gaps.measure_ns, "ns", "of the gaps paced by launching"),
             Evidence("launching calls alone", calls_ns, "ns", "min(these gaps, their number x the usual call)"),
-            Evidence("launches that repeat", n_repeated, "count", _sequence(limits, f"the same {same}")),
-            Evidence("they repeat but for their grids", n_by_name, "count", _sequence(limits, "the same kernels")),
-            Evidence(
-                "launches of graphs", len(launches) - n_alone, "count", "cudaGraphLaunch and the like", graph_rows
-            ),
+            Evidence("launches that repeat", repeated.count, "count", _sequence(limits, f"the same {same}")),
+            Evidence("they repeat but for their grids", repeated.count_by_name, "count", by_name),
+            Evidence("launches of graphs", n_of_graphs, "count", "cudaGraphLaunch and the like", graph_rows),
             *(
                 Evidence(f"breaks a capture: {what}", count, "count", "between launches of the window")
                 for what, count in barriers.named.most_common(MOST_SHOWN)
@@ -105,7 +122,7 @@ def graph_coverage(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iter
             "Capture the sequence once and replay it: torch.cuda.graph, torch.compile(mode='reduce-overhead'), or "
             "cudaStreamBeginCapture and cudaGraphLaunch.",
             *([_MOVE.format(", ".join(barriers.named))] if barriers.named else []),
-            *([_PAD] if n_by_name > n_repeated else []),
+            *([_PAD] if repeated.count_by_name > repeated.count else []),
         ],
         extent=gaps,
     )

@@ -22,7 +22,7 @@ from diag.model.serving_metrics import (
 )
 from diag.rules.thresholds import SMALLEST, Limits
 from diag.serving.alike import tokens_of
-from diag.serving.buckets import Bucket, by_length, early_stops, prompt_tokens
+from diag.serving.buckets import Bucket, by_prompt_length, early_stops
 from diag.serving.checks import checks
 from diag.serving.engine_figures import KvFigures, StepFigures, engine_figures
 from diag.serving.run import ServingRun
@@ -183,7 +183,7 @@ def _row(run: ServingRun, objective: Objective | None) -> ServingRunRow:
         objective=ObjectiveRow(objective.ttft_ns, objective.tpot_ns) if objective else None,
         in_flight=_in_flight(run),
         latencies=[row for which in LATENCIES if (row := _latency(run, which)) is not None],
-        by_prompt=[_bucket(bucket) for bucket in by_length(run.requests, prompt_tokens)],
+        by_prompt=[_bucket(bucket) for bucket in by_prompt_length(run.requests)],
         kv_cache=engine.kv if engine else None,
         engine_steps=engine.steps if engine else None,
         most_waiting=engine.most_waiting if engine else None,

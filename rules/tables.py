@@ -102,14 +102,14 @@ def _kernels_by_name(device: DeviceTimeline) -> Mapping[int, KernelRow]:
     for first, stop in nesting.runs_of_equal(names):
         group = durations[first:stop]
         name_id = int(names[first])
-        short_id = int(kernels.short_name_id[order[first]])
+        name, short_id = device.name_of(name_id), int(kernels.short_name_id[order[first]])
         total_ns = int(group.sum())
         rows[name_id] = KernelRow(
             source=device.source_id,
             process=device.pid,
             device=device.device,
-            name=device.name_of(name_id),
-            short_name=device.name_of(short_id),
+            name=name,
+            short_name=device.names.get(short_id, name),
             count=len(group),
             total_ns=total_ns,
             median_ns=int(np.median(group)),

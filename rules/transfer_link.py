@@ -57,10 +57,15 @@ def slow_link(trace: Trace, device: DeviceTimeline, limits: Limits) -> Iterator[
     if worst is None or device.share(worst.exposed) < limits["share"]:
         yield Clear(subject_of(device))
         return
+    yield _finding(trace, device, link, judged, worst)
+
+
+def _finding(trace: Trace, device: DeviceTimeline, link: Link, judged: Sequence[_Use], worst: _Use) -> Finding:
+    """`worst`: of those directions that were judged, the slow one that costs most."""
     others = _copying_elsewhere(trace, device)
     crowded = (worst.time & others).measure_ns / worst.time.measure_ns
     won_ns = min(worst.exposed.measure_ns, int(worst.time.measure_ns - worst.bytes * 1e9 / link.bytes_per_s))
-    yield Finding(
+    return Finding(
         title=f"Copies {worst.name} reach {units.share(worst.bytes_per_s / link.bytes_per_s)} of the link",
         claim=f"{units.count(worst.count, 'copy')} of pinned memory {worst.name} (median "
         f"{units.size(worst.median_bytes)}) run at {units.size(worst.bytes_per_s)}/s; the link of {device.hardware} "

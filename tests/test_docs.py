@@ -45,3 +45,10 @@ def test_links_in_the_documentation_lead_somewhere() -> None:
     for page in [ROOT / "CHANGELOG.md", *map(ROOT.joinpath, PAGES)]:
         for target in LINK.findall(page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_targets_of_make_exist() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for page in PAGES:
+        named = re.findall(r"(?:`|^    )make ([a-z-]+)", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+        assert set(named) <= set(targets), page

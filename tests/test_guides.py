@@ -50,12 +50,6 @@ def test_modules_can_be_imported(guide: Path) -> None:
 
 
 @each_guide
-def test_targets_of_make_exist(guide: Path) -> None:
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    assert set(re.findall(r"(?:`|^    )make ([a-z-]+)", guide.read_text("utf-8"), re.MULTILINE)) <= set(targets)
-
-
-@each_guide
 def test_names_stand_in_the_files_that_are_said_to_have_them(guide: Path) -> None:
     for name, file in NAME_IN_FILE.findall(guide.read_text("utf-8")):
         assert re.search(rf"^\s*(?:def |class )?{name}\b", (ROOT / file).read_text("utf-8"), re.MULTILINE), (name, file)

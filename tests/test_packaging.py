@@ -80,6 +80,14 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"## [{installed}]" in changes or "## [Unreleased]" in changes
 
 
+@needs_cli
+def test_the_command_tells_that_version(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [Path(sys.executable).with_name("diag"), "--version"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert told.stdout == f"diag {distribution('gpu-diag').version}\n" == f"diag {diag.__version__}\n"
+
+
 def test_the_licence_and_python_version(project: dict[str, Any]) -> None:
     metadata = distribution("gpu-diag").metadata
     assert metadata["License-Expression"] == project["license"] == "Apache-2.0"

@@ -31,8 +31,12 @@ def calibrate(
     The result is stored, and rooflines of later reports on this device go by it (docs/calibration.md).
 
     Example: diag calibrate
-
     Example: diag calibrate --device cpu --quick -o ceilings.json
+
+    Exit status 3: PyTorch is missing, or the result cannot be kept.
+    Exit status 4: Other programs disturbed the measurement: nothing is stored.
+    Environment: DIAG_CEILINGS, NO_COLOR, TMPDIR
+    See also: docs/calibration.md, docs/roofline.md, diag probe run
     """
     if find_spec("torch") is None:
         raise ToolMissing("Calibration runs on PyTorch, which is not installed: pip install 'gpu-diag[probes]'")

@@ -89,12 +89,15 @@ def compare(
     """Compare two runs: whether they may be compared, what moved, and whether it is beyond noise.
 
     Example: diag compare main.nsys-rep branch.nsys-rep
-
     Example: diag compare runs/main runs/branch --metric range:decode
-
     Example: diag compare main.diag branch.nsys-rep --fail-on-regression 5
-
     Example: diag compare serve-main.jsonl serve-branch.jsonl --metric ttft
+
+    Exit status 1: With --fail-on-regression: it grew by more, and beyond noise.
+    Exit status 3: An input could not be read.
+    Exit status 4: They have nothing in common; with --fail-on-regression also: it cannot be told.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/compare.md, diag report, diag log
     """
     from diag.compare.comparison import compare as compared
     from diag.compare.comparison import gate

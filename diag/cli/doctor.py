@@ -29,11 +29,12 @@ def doctor(
 ) -> None:
     """Say what this machine can read and record, with which tools, and what to do about what it cannot.
 
-    Exits with 3 when something is broken that diag needs, or when a FILE cannot be read.
-
     Example: diag doctor
-
     Example: diag doctor train.nsys-rep
+
+    Exit status 3: Something is broken that diag needs, or a FILE cannot be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, DIAG_NCU, NO_COLOR, TMPDIR
+    See also: docs/inputs.md, docs/start.md, diag report
     """
     from diag.doctor.examination import examine
     from diag.doctor.file import about

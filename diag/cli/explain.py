@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli.ceilings import chosen
 from diag.cli.opening import opened
 from diag.cli.terminal import StatusLine, color, note, width, write
@@ -26,7 +27,12 @@ _FINDING_ID = re.compile(r"F[0-9a-f]{10}")
 
 def explain(
     what: Annotated[
-        str | None, typer.Argument(metavar="[RULE|FINDING|thresholds|SCHEMA]", help="Without it, all rules are listed.")
+        str | None,
+        typer.Argument(
+            metavar="[RULE|FINDING|thresholds|SCHEMA]",
+            help="Without it, all rules are listed.",
+            autocompletion=completion.explained,
+        ),
     ] = None,
     inputs: Annotated[
         list[Path] | None,
@@ -46,12 +52,13 @@ def explain(
     """Explain a rule, open a finding to its formulas, SQL and rows, or print the schema of a document.
 
     Example: diag explain idle.gpu
-
     Example: diag explain idle.gpu train.nsys-rep
-
     Example: diag explain F03ed6bd010
-
     Example: diag explain diag.report/1 > report.schema.json
+
+    Exit status 3: An input could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/nvidia-rules.md, docs/json-contract.md, diag report, diag query
     """
     from diag.render import explanation, published, render_finding
     from diag.rules.analysis import AnalysisOptions

@@ -98,16 +98,15 @@ def export(
     A report of Nsight Systems can also become the SQLite file that `nsys export` makes, for tools that read those.
 
     Example: diag export train.nsys-rep -o train.json.gz
-
     Example: diag export run.diag -o operations.csv --table gpu_op
-
     Example: diag export run.diag -o tables --format parquet
-
     Example: diag export train.nsys-rep -o train.sqlite
-
     Example: diag export kernels.ncu-rep -o roofline.svg
-
     Example: diag export train.nsys-rep --plots -o plots
+
+    Exit status 3: An input could not be read, or the output not written.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/plots.md, docs/roofline.md, diag query
     """
     from diag.export import target
     from diag.ingest.importer import ImportOptions

@@ -42,7 +42,7 @@ def hang(
     output_format: Annotated[HangFormat, typer.Option("--format", "-f", help="How to write it.")] = HangFormat.TEXT,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="Faults and wait chains to tell.")] = 5,
     wait: Annotated[
-        float, typer.Option(min=0, max=600, metavar="SECONDS", help="Longest wait for the dumps of a live job.")
+        float, typer.Option(min=0, max=600, metavar="S", help="Longest wait for the dumps of a live job.")
     ] = 15.0,
     evidence: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep there what was learnt from the processes.")
@@ -60,10 +60,13 @@ def hang(
     has a pipe; it never kills or changes anything. The process of a launcher stands for its ranks.
 
     Example: diag hang dumps/
-
     Example: diag hang dumps/ stacks/ beats/ slurm-4711.out --format json
-
     Example: diag hang 4711 --evidence night/
+
+    Exit status 3: An input could not be read, or the output not written.
+    Exit status 4: Nothing could be told from these inputs.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/hang.md, docs/hang-method.md, diag watch
     """
     from tempfile import TemporaryDirectory  # only now: it would slow down diag --help
 

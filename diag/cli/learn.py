@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import DeviceChoice
 from diag.cli.learn_terminal import Terminal
 from diag.cli.terminal import StatusLine, note, write
@@ -31,10 +32,18 @@ class Language(enum.StrEnum):
 
 def learn(
     number: Annotated[
-        int | None, typer.Argument(metavar="[LESSON]", help="Number of a lesson; without one, the list.")
+        int | None,
+        typer.Argument(
+            metavar="[LESSON]", help="Number of a lesson; without one, the list.", autocompletion=completion.lessons
+        ),
     ] = None,
     exercise: Annotated[
-        int | None, typer.Option(metavar="LESSON", help="Run a sick program, and grade what you say of it.")
+        int | None,
+        typer.Option(
+            metavar="LESSON",
+            help="Run a sick program, and grade what you say of it.",
+            autocompletion=completion.lessons,
+        ),
     ] = None,
     lang: Annotated[Language, typer.Option(help="Language of the texts.")] = Language.EN,
     device: Annotated[DeviceChoice, typer.Option(help="Where to measure.")] = DeviceChoice.AUTO,
@@ -51,14 +60,17 @@ def learn(
 ) -> None:
     """Learn the method: predict, measure on this machine, let diag diagnose, then find a fault yourself.
 
-    Answers are typed, or come through a pipe, a line each. An exercise ends with status 1 where the hypothesis does
-    not hold. Each prediction is logged beside what was measured: see diag log.
+    Answers are typed, or come through a pipe, a line each. Each prediction is logged beside what was measured: see
+    diag log.
 
     Example: diag learn
-
     Example: diag learn 1
-
     Example: diag learn --exercise 1 --lang zh
+
+    Exit status 1: The hypothesis of an exercise does not hold.
+    Exit status 3: What the lesson needs is missing, or its recording could not be read.
+    Environment: DIAG_CEILINGS, NO_COLOR, TMPDIR
+    See also: docs/start.md, diag log, diag explain
     """
     if number is not None and exercise is not None:
         raise UsageError("A lesson and an exercise are two things. Leave out one of them.")

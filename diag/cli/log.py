@@ -71,12 +71,15 @@ def log(
     --finish; what was told is not rewritten.
 
     Example: diag log run.diag
-
     Example: diag log run.diag --goal "a step under 10 ms" --model "copies hide behind kernels: 12.4 - 3.2 ms"
     --expect "9.2 ms" --evidence "copies from pageable memory" --change "pin_memory=True"
-
     Example: diag log run.diag --finish 1 --gain "step" --gained "12.4 -> 9.3 ms" --cost "pinned host memory"
     --paid "0 -> 1.5 GB" --outcome kept
+
+    Exit status 3: The case could not be read, or not written.
+    Exit status 4: With --compare: the two may not be compared.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/log.md, diag compare, diag learn
     """
     if goal is not None and finish is not None:
         raise UsageError("--goal begins an entry, --finish completes one. Choose one of them.")

@@ -29,5 +29,5 @@ WithNcuReport: TypeAlias = Annotated[
 ]
 
 MaxSize: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Most that a compressed input may unpack to (default 64G).")
+    str | None, typer.Option(metavar="BYTES", help="Most that a compressed input may unpack to (default 64G).")
 ]

@@ -47,13 +47,14 @@ def comm(
     parallelism moves (--cp, --hidden, --seq). Formulas and sources: docs/collectives.md.
 
     Example: diag plan comm --gpus 8 --size 2GB --bandwidth 350GB/s
-
     Example: diag plan comm --gpus 64 --size 1MB --fit nccl-tests.txt
-
     Example: diag plan comm --pp 4 --micro-batches 12
-
     Example: diag plan comm --tp 8 --pp 4 --dp 16 --micro-batches 32 --params 70B --layers 80 --hidden 8192 --seq 8192
     --bandwidth 350GB/s --network 400Gbit/s
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/collectives.md, diag plan transfer
     """
     from diag.cli import plan_questions as questions
     from diag.cli.plan_answers import show

@@ -64,12 +64,13 @@ def memory(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan memory --model llama-3-70b --tp 8
-
     Example: diag plan memory --model llama-3-70b --tp 8 --sequences 64 --context 2500
-
     Example: diag plan memory --config config.json --dtype int4 --gpu l40s
-
     Example: diag plan memory --params 7B --training --dp 8 --zero 3
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, diag plan serving
     """
     from diag.cli import plan_against, plan_subject, plan_training_layout
     from diag.cli.plan_answers import show

@@ -7,11 +7,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import TextOrJson
 
 # ---- the model -------------------------------------------------------------------------------------------------------
 
-Model: TypeAlias = Annotated[str | None, typer.Option(metavar="NAME", help="One known by name: llama-3-70b.")]
+Model: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="One known by name: llama-3-70b.", autocompletion=completion.models)
+]
 Config: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A model's config.json, or its folder.")]
 Params: TypeAlias = Annotated[str | None, typer.Option(metavar="N", help="Only a number of parameters: 70B.")]
 Layers: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Instead of the model's own.")]

@@ -42,8 +42,10 @@ def quantisation(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan quantisation --model llama-3-70b --tp 4
-
     Example: diag plan quantisation --model llama-3-8b --to fp8 --sequences 64 --gpu l40s
+
+    Exit status 3: A file that an option names could not be read.
+    See also: docs/capacity.md, diag plan memory
     """
     from diag.cli import plan_subject
     from diag.cli.plan_answers import show

@@ -31,7 +31,7 @@ def serving(
         int, typer.Option(min=1, max=1024, metavar="N", help="Cards that share NVLink: the largest replica tried.")
     ] = 8,
     rate: Annotated[
-        float | None, typer.Option(min=1e-6, max=1e9, metavar="N", help="Requests per second that arrive.")
+        float | None, typer.Option(min=1e-6, max=1e9, metavar="PER_S", help="Requests per second that arrive.")
     ] = None,
     stay: Annotated[
         str | None, typer.Option(metavar="TIME", help="That a request stays: with --rate, how many are in flight.")
@@ -80,10 +80,12 @@ def serving(
     Also how many requests are in flight (--rate, --stay). Formulas and sources: docs/capacity.md.
 
     Example: diag plan serving --rate 8 --stay 6s
-
     Example: diag plan serving --model llama-3-70b --gpus 8 --ttft 1s --tpot 50ms --rate 6 --price 2.5
-
     Example: diag plan serving --model llama-3-70b --lengths run.jsonl --ttft 1s --tpot 50ms --against run.jsonl
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, docs/serving.md, diag probe serve
     """
     from diag.cli import plan_against, plan_load, plan_subject
     from diag.cli.plan_answers import show

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli import plan_model_options as options
 from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine
@@ -26,7 +27,12 @@ def speculative(
     model: options.Model = None,
     config: options.Config = None,
     draft_model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One known by name; with --model, both costs by the roofline.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="One known by name; with --model, both costs by the roofline.",
+            autocompletion=completion.models,
+        ),
     ] = None,
     draft_config: Annotated[Path | None, typer.Option(metavar="FILE", help="Its config.json instead.")] = None,
     sequences: Annotated[int, typer.Option(min=1, max=1 << 16, metavar="N", help="That share a step.")] = 1,
@@ -49,8 +55,11 @@ def speculative(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan speculative --acceptance 0.7 -k 4 --draft-cost 0.05 --verify-cost 1.1
-
     Example: diag plan speculative --model llama-3-70b --draft-model llama-3.2-1b --tp 8 --acceptance 0.7 -k 4
+
+    Exit status 3: A file that an option names could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/capacity.md, diag plan serving
     """
     from diag.cli import plan_against, plan_pair
     from diag.cli.plan_answers import show

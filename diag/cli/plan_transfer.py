@@ -39,8 +39,10 @@ def transfer(
     Formulas and sources: docs/capacity.md.
 
     Example: diag plan transfer --size 1GiB --bandwidth 50GB/s
-
     Example: diag plan transfer --model llama-3-70b --tp 8 --prompt 8000 --bandwidth 400Gbit/s
+
+    Exit status 3: A file that an option names could not be read.
+    See also: docs/capacity.md, diag plan comm
     """
     from diag.cli import plan_subject
     from diag.cli.plan_answers import show

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import TextOrJson
 from diag.cli.terminal import StatusLine, color, width, write
 from diag.errors import NothingToTell, UsageError
@@ -19,14 +20,21 @@ ALL = "all"
 
 
 def inspect(
-    name: Annotated[str, typer.Argument(metavar="NAME", readable=False, help="The operator, as in softmax.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", readable=False, help="The operator, as in softmax.", autocompletion=completion.operators
+        ),
+    ],
     variant: Annotated[
-        str | None, typer.Option(help="One rung of its ladder, or all. Otherwise those that are meant to be good.")
+        str | None,
+        typer.Option(metavar="NAME", help="One rung of its ladder, or all (default: those meant to be good)."),
     ] = None,
     arch: Annotated[
-        list[str] | None, typer.Option(help="Compile for this target, as in sm_90; may be repeated. Otherwise all.")
+        list[str] | None,
+        typer.Option(metavar="TARGET", help="Compile for this one, as in sm_90; may be repeated (default: all)."),
     ] = None,
-    dtype: Annotated[str, typer.Option(help="Type of the inputs.")] = "fp16",
+    dtype: Annotated[str, typer.Option(metavar="TYPE", help="Of the inputs: fp32, tf32, fp16, bf16.")] = "fp16",
     output_format: Annotated[
         TextOrJson, typer.Option("--format", "-f", help="How to write what was found.")
     ] = TextOrJson.TEXT,
@@ -37,8 +45,12 @@ def inspect(
     what exceeds the limits of an SM; from the operator's definition its roofline and least time. Nothing is measured.
 
     Example: diag probe inspect gemm --arch sm_90
-
     Example: diag probe inspect softmax --variant all --dtype fp32 --format json
+
+    Exit status 3: PyTorch or Triton is missing.
+    Exit status 4: The compiler takes none of these kernels.
+    Environment: NO_COLOR, TMPDIR
+    See also: docs/kernels.md, diag probe run
     """
     from diag.kernels.compilation import check_installed
     from diag.model.inspection import REFERENCE_PRODUCTS

@@ -11,6 +11,8 @@ def list_probes() -> None:
     """List the reference workloads, their variants and what bounds them.
 
     Example: diag probe list
+
+    See also: docs/probes.md, docs/collective-probes.md, diag probe run
     """
     from diag.probes.catalogue import PROBES
     from diag.probes.collective.catalogue import PROBES as COLLECTIVES

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from diag.cli import completion
 from diag.cli.choices import DeviceChoice, TextOrJson
 
 
@@ -17,7 +18,10 @@ class ScaleChoice(enum.StrEnum):
     FULL = "full"
 
 
-Probes: TypeAlias = Annotated[list[str], typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list")]
+Probes: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Probes, or all; see: diag probe list", autocompletion=completion.probes),
+]
 Device: TypeAlias = Annotated[DeviceChoice, typer.Option(help="Where; auto is a CUDA GPU if there is one.")]
 Dtype: TypeAlias = Annotated[
     str | None, typer.Option(metavar="TYPE", help="fp32, tf32, fp16 or bf16 (default: each probe's own).")
@@ -35,7 +39,7 @@ WithReport: TypeAlias = Annotated[
 ]
 Ceilings: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FILE|none", help="Measured ceilings (default: those that diag calibrate stored)."),
+    typer.Option(metavar="<FILE|none>", help="Measured ceilings (default: those that diag calibrate stored)."),
 ]
 Ranks: TypeAlias = Annotated[
     int | None,
@@ -45,5 +49,5 @@ TraceFolder: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Of several ranks: record each with torch.profiler.")
 ]
 LateRank: TypeAlias = Annotated[int | None, typer.Option(metavar="RANK", help="This rank sleeps in each traced step.")]
-LateMs: TypeAlias = Annotated[float | None, typer.Option(metavar="MS", help="For so long.")]
+LateMs: TypeAlias = Annotated[float | None, typer.Option(metavar="MS", help="For so long, with --late-rank.")]
 OutputFormat: TypeAlias = Annotated[TextOrJson, typer.Option("--format", "-f", help="How to write the report.")]

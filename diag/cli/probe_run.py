@@ -48,12 +48,13 @@ def run(
     machines: torchrun ... -m diag.probes.collective NAME -o FILE
 
     Example: diag probe run vector_add gemm
-
     Example: diag probe run all --scale full -o probes.json --report
-
     Example: diag probe run gemm --dtype bf16 --shape M=512,N=512,K=64
-
     Example: diag probe run all_reduce data_parallel --ranks 4
+
+    Exit status 3: PyTorch is missing, or the output cannot be written.
+    Environment: DIAG_CEILINGS, NO_COLOR, TMPDIR
+    See also: docs/probes.md, docs/collective-probes.md, diag calibrate, diag probe list
     """
     from diag.cli.ceilings import chosen
     from diag.cli.probe_ranks import Ranks, is_of_ranks, refuse, run_on_ranks

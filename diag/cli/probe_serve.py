@@ -54,10 +54,13 @@ def serve(
     Without --url it is the mini-engine that is put under load, in this process.
 
     Example: diag probe serve --url http://127.0.0.1:8000 --rate 4 --requests 200 -o run.jsonl
-
     Example: diag probe serve --engine n_blocks=64 --engine prefix_cache=none --concurrency 16 -o engine.jsonl
-
     Example: diag probe serve --url http://127.0.0.1:8000 --api chat --concurrency 1 --concurrency 8 -o sweep.jsonl
+
+    Exit status 3: The server or the engine cannot be had, or the log not be written.
+    Exit status 4: No request completed.
+    Environment: TMPDIR
+    See also: docs/load.md, docs/engine.md, diag report, diag plan serving
     """
     from diag.model.units import time
     from diag.probes.serve.asked import Asked, planned

@@ -52,11 +52,12 @@ def query(
     The case is opened read-only; exports it came from are attached as source1, source2, ...
 
     Example: diag query train.nsys-rep
-
-    Example: diag query train.nsys-rep "SELECT n.text, COUNT(*) FROM gpu_op g JOIN name n ON n.id = g.short_name_id
-    GROUP BY 1"
-
+    Example: diag query train.nsys-rep "SELECT kind, COUNT(*), SUM(end_ns - start_ns) FROM gpu_op GROUP BY 1"
     Example: diag query run.diag "SELECT * FROM finding" --format json
+
+    Exit status 3: An input could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_PLUGINS, DIAG_NSYS, TMPDIR
+    See also: docs/definitions.md, docs/stability.md, diag explain, diag export
     """
     from diag.ingest.importer import ImportOptions
     from diag.ingest.nsys_sqlite import attach_exports

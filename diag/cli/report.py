@@ -80,12 +80,15 @@ def report(
     """Read reports and traces, and say what the run is limited by.
 
     Example: diag report train.nsys-rep
-
     Example: diag report train.nsys-rep kernels.ncu-rep
-
     Example: diag report rank0.json.gz --format json --fail-on critical
-
     Example: diag report train.nsys-rep --baseline main.json --fail-on warning
+
+    Exit status 1: There is a finding at or above --fail-on; with --baseline, one that is new or worse.
+    Exit status 3: An input, or the baseline, could not be read, or the output not written.
+    Exit status 4: Nothing could be told from these inputs.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/inputs.md, docs/json-contract.md, diag explain, diag compare, diag tui
     """
     from diag.ingest.importer import ImportOptions
     from diag.ingest.input_file import Bounds

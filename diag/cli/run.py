@@ -115,12 +115,16 @@ def run(
     use --no-overhead for programs that must not run twice.
 
     Example: diag run -- python train.py
-
     Example: diag run --with nsys --delay 20 --duration 10 -o run.diag -- ./server
-
     Example: diag run --with torch --steps 5:2:3 -- python -m pkg.train
-
     Example: diag run --deep -- python train.py
+
+    Exit status 1: The program went well, and there is a finding at or above --fail-on.
+    Exit status 3: The profiler or COMMAND cannot be started, or what was recorded not be read.
+    Exit status 4: Nothing was recorded of which anything could be told.
+    Exit status of COMMAND: Where it failed, before any of the above.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, DIAG_NCU, NO_COLOR, TMPDIR
+    See also: docs/run.md, diag report, diag doctor
     """
     from diag.cli.recording import Wishes, run_and_tell
     from diag.collect.gpu import gpu_devices

@@ -25,8 +25,11 @@ def tui(
     """Browse reports and traces: findings, timeline, kernels, rooflines.
 
     Example: diag tui train.nsys-rep
-
     Example: diag tui train.nsys-rep kernels.ncu-rep
+
+    Exit status 3: An input could not be read.
+    Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, NO_COLOR, TMPDIR
+    See also: docs/tui.md, diag report, diag explain
     """
     from diag.ingest.importer import ImportOptions
     from diag.rules import thresholds as limits

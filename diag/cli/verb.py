@@ -1,11 +1,14 @@
-"""How a verb presents itself: its help without the types of Python, its wrong usage in one sentence."""
+"""How a verb presents itself: its help, a manual page without the types of Python, its wrong usage in one sentence."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from diag.cli.manual import ENVIRONMENT, command_lines, manual, values, wrapped
 
 _TYPE = re.compile(r" <[^<>]*>$")
 """That Typer puts behind the name of an argument."""
@@ -13,8 +16,37 @@ _TYPE = re.compile(r" <[^<>]*>$")
 _BRACKETS = re.compile(r"(?:\{(.+)\}|\[(\[.+\])\])(?:\.\.\.)?")
 """That Typer puts around a name which has its own."""
 
+INDENT = 2
+"""Columns, of what stands below a heading."""
 
-class Verb(TyperCommand):
+
+class Page:
+    """What makes the help of a command a manual page. Mixed into one of Typer's, before it."""
+
+    help: str | None
+    get_params: Any
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(manual(self.help or "").description)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        page = manual(self.help or "")
+        columns = formatter.width - INDENT
+        examples = [line for example in page.examples for line in command_lines(example, columns)]
+        _write_rows(formatter, "Values", values([str(param.metavar) for param in self.get_params(ctx)]))
+        _write_lines(formatter, "Examples", examples)
+        _write_rows(formatter, "Exit status", list(page.statuses.items()))
+        _write_rows(formatter, "Environment", [(name, ENVIRONMENT[name]) for name in page.environment])
+        _write_lines(formatter, "See also", wrapped(page.see_also, columns))
+
+
+class VerbGroup(Page, TyperGroup):
+    """Verbs that belong together."""
+
+
+class Verb(Page, TyperCommand):
     """A command whose arguments are called INPUT..., not {INPUT...}... <list[Path]>."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -25,9 +57,19 @@ class Verb(TyperCommand):
         for kind, heading in kinds.items():
             records = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.param_type_name == kind]
             rows = [(_TYPE.sub("", name) if kind == "argument" else name, said) for name, said in filter(None, records)]
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+            _write_rows(formatter, heading, rows)
+
+
+def _write_rows(formatter: Any, heading: str, rows: Sequence[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(heading):
+            formatter.write_dl(rows)
+
+
+def _write_lines(formatter: Any, heading: str, lines: Sequence[str]) -> None:
+    if lines:
+        with formatter.section(heading):
+            formatter.write("".join(f"{' ' * INDENT}{line}\n" for line in lines))
 
 
 def _without_brackets(piece: str) -> str:

@@ -34,14 +34,26 @@ from diag.cli import (
     tui,
     watch,
 )
-from diag.cli.verb import Verb
+from diag.cli.verb import Verb, VerbGroup
+
+HELP = """From a GPU program's run to the reason it is slow.
+
+Example: diag report train.nsys-rep
+Example: diag run -- python train.py
+Example: diag learn
+
+Exit status 1: Told by those verbs that have it: a finding or a regression that should fail a build.
+Exit status 3: An input could not be read, or an output not written.
+Exit status 4: Nothing could be told.
+Environment: DIAG_CACHE, DIAG_CACHE_BYTES, DIAG_CEILINGS, DIAG_PLUGINS, DIAG_NSYS, DIAG_NCU, NO_COLOR, TMPDIR
+See also: docs/start.md, docs/inputs.md, docs/json-contract.md
+"""
 
 app = typer.Typer(
     name="diag",
-    help="From a GPU program's run to the reason it is slow.",
-    epilog="Start with: diag report FILE    (of Nsight Systems, Nsight Compute or the PyTorch profiler)",
+    cls=VerbGroup,
+    help=HELP,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

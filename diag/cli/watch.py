@@ -64,10 +64,13 @@ def watch(
     text for each reading. Without PID it is about all GPUs and the processes that hold memory of one.
 
     Example: diag watch 4711
-
     Example: diag watch 4711 --once --format json
-
     Example: diag watch --every 5s --listen 9400 --record night.diag
+
+    Exit status 3: There is no such process, or the record cannot be written.
+    Exit status 4: There is neither a GPU nor a process to watch.
+    Environment: NO_COLOR, TMPDIR
+    See also: docs/live.md, diag hang, diag report
     """
     from diag.cli.live import Wishes, watch_and_tell
 

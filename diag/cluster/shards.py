@@ -27,12 +27,12 @@ class Shard:
 def shards_of(inputs: Sequence[Input]) -> tuple[list[Shard], list[Input]]:
     """A shard for each trace, or for those whose names tell the same rank, in the order of the inputs; and the rest."""
     together: dict[int | Path, list[Path]] = {}
-    for item in inputs:
-        if item.kind in TRACES:
-            rank = rank_of_file_name(str(item.path))
-            together.setdefault(item.path if rank is None else rank, []).append(item.path)
-    return [Shard(paths) for paths in together.values()], [item for item in inputs if item.kind not in TRACES]
+    for given in inputs:
+        if given.kind in TRACES:
+            rank = rank_of_file_name(str(given.path))
+            together.setdefault(given.path if rank is None else rank, []).append(given.path)
+    return [Shard(paths) for paths in together.values()], [given for given in inputs if given.kind not in TRACES]
 
 
 def traces_among(inputs: Sequence[Input]) -> int:
-    return sum(item.kind in TRACES for item in inputs)
+    return sum(given.kind in TRACES for given in inputs)

@@ -48,10 +48,10 @@ def _behind(name: Path) -> list[Stamp]:
         return []
     except InputError as error:  # others of its kind cannot travel
         raise InputError(str(error)) from None
-    stats = [item.path.stat() for item in inputs]
+    stats = [given.path.stat() for given in inputs]
     return [
-        Stamp(str(item.path), item.kind, item.in_folder, stat.st_size, stat.st_mtime_ns)
-        for item, stat in zip(inputs, stats, strict=True)
+        Stamp(str(given.path), given.kind, given.in_folder, stat.st_size, stat.st_mtime_ns)
+        for given, stat in zip(inputs, stats, strict=True)
     ]
 
 

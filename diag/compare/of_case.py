@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from diag.compare.case_facts import with_case
-from diag.compare.loads import with_requests
-from diag.compare.of_report import recording_of as reported
+from diag.compare.loads import loads_of, with_requests
+from diag.compare.of_report import launches_of, tick_ns_of
 from diag.compare.places import device_places, input_places
 from diag.compare.recording import Kernel, Key, RangeTimes, Recording
 from diag.compare.report_facts import facts_of
@@ -39,18 +37,20 @@ def recording_of(case: Case, options: AnalysisOptions, path: str) -> Recording:
             kernels |= {(place, name): kernel for name, kernel in kernels_of(trace, device, of_trace).items()}
         place = input_of[trace.source.id]
         ranges |= {(place, pattern): times for pattern, times in ranges_of(trace, of_trace).items()}
-    slowest, told = _slowest(periods), reported(report, path)
-    return replace(
-        told,
-        facts=with_case(facts_of(report, kernels or told.launches), case, traces, kernels, ranges),
+    slowest, launches = _slowest(periods), launches_of(report)
+    return Recording(
+        path=path,
+        report=report,
+        facts=with_case(facts_of(report, kernels or launches), case, traces, kernels, ranges),
+        tick_ns=tick_ns_of(report),
         span_ns=max(map(_span_ns, traces), default=0),
         steps=None if slowest is None else slowest.steps,
         devices=devices,
         kernels=kernels,
+        launches=launches,
         ranges=ranges,
         has_all_ranges=True,
-        lacks=(),
-        loads=with_requests(told.loads, serving_runs(case)),
+        loads=with_requests(loads_of(report.serving), serving_runs(case)),
         nccl=Job(case).nccl if any(source.has("log_event") for source in case.sources) else None,
     )
 

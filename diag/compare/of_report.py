@@ -22,12 +22,12 @@ LACKS = (
 
 def recording_of(report: Document, path: str) -> Recording:
     """What a report tells of its run."""
-    kernels, launches = kernels_of(report), launches_of(report)
+    kernels, launches = _kernels(report), launches_of(report)
     return Recording(
         path=path,
         report=report,
         facts=facts_of(report, kernels or launches),
-        tick_ns=max((source.time_resolution_ns for source in report.sources), default=1),
+        tick_ns=tick_ns_of(report),
         span_ns=0,
         steps=None,
         devices=_devices(report),
@@ -38,6 +38,11 @@ def recording_of(report: Document, path: str) -> Recording:
         lacks=(LACKS,),
         loads=loads_of(report.serving),
     )
+
+
+def tick_ns_of(report: Document) -> int:
+    """The coarsest of its sources."""
+    return max((source.time_resolution_ns for source in report.sources), default=1)
 
 
 def _devices(report: Document) -> Mapping[Key, Series]:
@@ -62,7 +67,7 @@ def _figures(row: DeviceOf) -> Mapping[str, int]:
     }
 
 
-def kernels_of(report: Document) -> Mapping[Key, Kernel]:
+def _kernels(report: Document) -> Mapping[Key, Kernel]:
     """The kernels of its timelines; a report does not say how they were launched."""
     places = device_places(report)
     return {

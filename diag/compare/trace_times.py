@@ -12,6 +12,7 @@ from diag.compare.noise import Values
 from diag.compare.recording import FIGURES, Kernel, Steps
 from diag.compare.series import OUTSIDE, Series, together
 from diag.rules import thresholds
+from diag.rules.tables import kernels_by_name
 from diag.timeline import nesting
 from diag.timeline.device import DeviceTimeline
 from diag.timeline.intervals import Integers, Intervals, Times
@@ -91,9 +92,9 @@ def kernels_of(trace: Trace, device: DeviceTimeline, periods: Periods | None) ->
         how = _configuration(int(launched.blocks[at]), int(launched.threads[at]))
         series = Series.of(durations_ns[which], None if period is None else period[which], len(periods or ()))
         found.setdefault(name, {}).setdefault(how, []).append(series)
-    short = _short_names(device)
+    short = {row.name: row.short_name for row in kernels_by_name(device).values()}
     return {
-        name: Kernel(short.get(name, name), {how: together(series) for how, series in by_configuration.items()})
+        name: Kernel(short[name], {how: together(series) for how, series in by_configuration.items()})
         for name, by_configuration in found.items()
     }
 
@@ -111,10 +112,3 @@ def _configuration(blocks: int, threads: int) -> str:
     ('1024 blocks of 256 threads', '')
     """
     return f"{blocks} blocks of {threads} threads" if blocks >= 0 and threads >= 0 else ""
-
-
-def _short_names(device: DeviceTimeline) -> Mapping[str, str]:
-    ids, first = np.unique(device.ops.name_id, return_index=True)
-    short_ids = device.ops.short_name_id[first]
-    pairs = zip(ids.tolist(), short_ids.tolist(), strict=True)
-    return {device.names[i]: device.names.get(short, device.names[i]) for i, short in pairs if i in device.names}

@@ -23,16 +23,16 @@ def with_digests(
     digest = cache.digest if cache else file_digest
     told: list[Input] = []
     digests: dict[Path, Sequence[str]] = {}
-    for item in inputs:
+    for given in inputs:
         try:
-            files = () if item.unread else (item.path, *companions(item.path))
-            digests[item.path] = [digest(file) for file in files] or [""]
-            told.append(item)
+            files = () if given.unread else (given.path, *companions(given.path))
+            digests[given.path] = [digest(file) for file in files] or [""]
+            told.append(given)
         except InputError as error:
             if not tolerant:
                 raise
-            digests[item.path] = [""]
-            told.append(replace(item, unread=str(error)))
+            digests[given.path] = [""]
+            told.append(replace(given, unread=str(error)))
     return told, digests
 
 
@@ -50,12 +50,12 @@ def distinct(inputs: Sequence[Input], digests: Digests, note: Progress, *, toler
     user named two others that are equal, unless `tolerant`.
     """
     first: dict[tuple[str, ...], Input] = {}
-    for item in inputs:
-        name = str(item.path) if item.unread else item.path.name if item.kind in _NAMED_FOR_RANKS else ""
-        same = first.setdefault((name, *digests[item.path]), item)
-        if same is item:
+    for given in inputs:
+        name = str(given.path) if given.unread else given.path.name if given.kind in _NAMED_FOR_RANKS else ""
+        same = first.setdefault((name, *digests[given.path]), given)
+        if same is given:
             continue
-        if not (tolerant or item.in_folder or same.in_folder or item.kind in _ONE_FOR_EACH_RANK):
-            raise UsageError(f"{item.path} has the same content as {same.path}. Name one of them.")
-        note(f"{item.path} has the same content as {same.path}; it is read once.")
+        if not (tolerant or given.in_folder or same.in_folder or given.kind in _ONE_FOR_EACH_RANK):
+            raise UsageError(f"{given.path} has the same content as {same.path}. Name one of them.")
+        note(f"{given.path} has the same content as {same.path}; it is read once.")
     return list(first.values())

@@ -83,7 +83,7 @@ def open_inputs(paths: Sequence[Path], options: ImportOptions, progress: Progres
     """
     inputs = find_inputs(paths, options.note, tolerant=options.tolerant)
     if options.keep:
-        check_target(options.keep, [item.path for item in inputs])
+        check_target(options.keep, [given.path for given in inputs])
     cache = Cache.of_user() if options.use_cache else None
     if inputs[0].kind == "case":
         opened = _given(inputs[0].path, cache)
@@ -124,8 +124,8 @@ def _cached(inputs: Sequence[Input], cache: Cache, options: ImportOptions, progr
     inputs = distinct(inputs, digests, options.note, tolerant=options.tolerant)
     how = tuple(_how_read(options))
     place = cache.path_of(
-        (item.path, (*digests[item.path], item.unread or "", *how, *plugin_readers.identity(item.kind)))
-        for item in inputs
+        (given.path, (*digests[given.path], given.unread or "", *how, *plugin_readers.identity(given.kind)))
+        for given in inputs
     )
     with work_folder(cache.folder) as folder:
 
@@ -160,7 +160,7 @@ def new_case(
 ) -> Iterator[Case]:
     """A case of these inputs and of what `add` adds to it, gone afterwards but for a copy that is kept."""
     if options.keep:
-        check_target(options.keep, [item.path for item in inputs])
+        check_target(options.keep, [given.path for given in inputs])
     with work_folder(None) as folder:
         path = _import(*with_digests(inputs), folder, options, progress)
         with Case.open(path, "rw") as case:
@@ -228,14 +228,14 @@ def _import(
                 _keep_unread(first, digests, first.unread, case)
             elif read_all := _BATCH_READERS.get(first.kind):
                 with ExitStack() as whole, case.transaction():
-                    files = [_input_file(item, item.path, item.kind, digests[item.path][0]) for item in batch]
-                    for item in batch:
-                        whole.enter_context(_kept_still(item.path, options))
+                    files = [_input_file(given, given.path, given.kind, digests[given.path][0]) for given in batch]
+                    for given in batch:
+                        whole.enter_context(_kept_still(given.path, options))
                     read_all(files, case, progress)
             else:
                 _read_alone(first, digests, folder, case, options, progress)
         check_any_read(case)
-        plugin_readers.check_rows(case, {item.kind for item in inputs})
+        plugin_readers.check_rows(case, {given.kind for given in inputs})
         progress("summing up the timeline")
         for source in case.sources:
             if source.has_timeline:
@@ -250,24 +250,24 @@ def _import(
 def _batches(inputs: Sequence[Input]) -> Iterable[Sequence[Input]]:
     """The inputs in their order, each alone; those of a kind that is read together come with the first of them."""
     batches: dict[object, list[Input]] = {}
-    for item in inputs:
-        together = item.kind in _BATCH_READERS and not item.unread
-        batches.setdefault(item.kind if together else item, []).append(item)
+    for given in inputs:
+        together = given.kind in _BATCH_READERS and not given.unread
+        batches.setdefault(given.kind if together else given, []).append(given)
     return batches.values()
 
 
 def _read_alone(
-    item: Input, digests: Digests, folder: Path, case: Case, options: ImportOptions, progress: Progress
+    given: Input, digests: Digests, folder: Path, case: Case, options: ImportOptions, progress: Progress
 ) -> None:
-    progress(f"reading {item.path.name}")
+    progress(f"reading {given.path.name}")
     try:
-        with _kept_still(item.path, options):
-            data, kind = _readable(item, folder, options, progress)
-            _read(_input_file(item, data, kind, digests[item.path][0]), case, options, progress)
+        with _kept_still(given.path, options):
+            data, kind = _readable(given, folder, options, progress)
+            _read(_input_file(given, data, kind, digests[given.path][0]), case, options, progress)
     except (InputError, ToolMissing) as error:
         if not options.tolerant:
             raise
-        _keep_unread(item, digests, str(error), case)
+        _keep_unread(given, digests, str(error), case)
 
 
 def _kept_still(path: Path, options: ImportOptions) -> AbstractContextManager[None]:
@@ -275,16 +275,16 @@ def _kept_still(path: Path, options: ImportOptions) -> AbstractContextManager[No
     return nullcontext() if options.tolerant else unchanged(path)
 
 
-def _keep_unread(item: Input, digests: Digests, why: str, case: Case) -> None:
+def _keep_unread(given: Input, digests: Digests, why: str, case: Case) -> None:
     with case.transaction():
-        add_unread(_input_file(item, item.path, item.kind, digests[item.path][0]), case, why)
+        add_unread(_input_file(given, given.path, given.kind, digests[given.path][0]), case, why)
 
 
-def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
+def _readable(given: Input, folder: Path, options: ImportOptions, progress: Progress) -> tuple[Path, str]:
     """The file that a reader can open in place of the input, and its kind."""
-    if item.kind in nsys_conversion.KINDS:
+    if given.kind in nsys_conversion.KINDS:
         made = nsys_conversion.converted(
-            item,
+            given,
             folder,
             with_nsys=options.with_nsys_export,
             share_stacks=True,
@@ -292,17 +292,17 @@ def _readable(item: Input, folder: Path, options: ImportOptions, progress: Progr
             progress=progress,
         )
         return made.export, "nsys-sqlite"
-    if item.kind == LIVE:
-        return _at_rest(item.path, folder), item.kind
-    if item.kind == "nsys-sqlite" and (beside := companions(item.path)):
-        return settled_copy(item.path, beside, folder), item.kind
-    return item.path, item.kind
+    if given.kind == LIVE:
+        return _at_rest(given.path, folder), given.kind
+    if given.kind == "nsys-sqlite" and (beside := companions(given.path)):
+        return settled_copy(given.path, beside, folder), given.kind
+    return given.path, given.kind
 
 
-def _input_file(item: Input, data: Path, kind: str, digest: str) -> InputFile:
+def _input_file(given: Input, data: Path, kind: str, digest: str) -> InputFile:
     # A path may hold bytes that are no text; the case keeps it as text.
-    shown = Path(os.fsencode(item.path).decode("utf-8", "backslashreplace"))
-    return InputFile(shown, data, kind, digest, item.path.stat().st_size)
+    shown = Path(os.fsencode(given.path).decode("utf-8", "backslashreplace"))
+    return InputFile(shown, data, kind, digest, given.path.stat().st_size)
 
 
 _BATCH_READERS: Mapping[str, Callable[[Sequence[InputFile], Case, Progress], None]] = {

@@ -49,9 +49,9 @@ def find_inputs(named: Sequence[Path], note: Progress = silent, *, tolerant: boo
     found: dict[tuple[int, int], Input] = {}
     errors: list[InputError] = []
     for path in named:
-        items: list[Input] = []
+        behind: list[Input] = []
         try:
-            items = _in_folder(path, note, tolerant) if os.path.isdir(path) else [Input(path, detect(path))]
+            behind = _in_folder(path, note, tolerant) if os.path.isdir(path) else [Input(path, detect(path))]
         except NothingToRead as error:
             if not tolerant:
                 raise
@@ -60,25 +60,25 @@ def find_inputs(named: Sequence[Path], note: Progress = silent, *, tolerant: boo
             if not tolerant or not os.path.isfile(path):
                 raise
             errors.append(error)
-            items = [Input(path, UNREAD, unread=_why(path, error))]
-        for item in items:
-            stat = item.path.stat()
-            found.setdefault((stat.st_dev, stat.st_ino), item)
+            behind = [Input(path, UNREAD, unread=_why(path, error))]
+        for given in behind:
+            stat = given.path.stat()
+            found.setdefault((stat.st_dev, stat.st_ino), given)
     inputs = list(found.values())
-    if errors and all(item.unread for item in inputs):
+    if errors and all(given.unread for given in inputs):
         raise errors[0]
     for empty in errors:
         if isinstance(empty, NothingToRead):
             note(str(empty))
     if len(inputs) > 1:
-        inputs = [replace(item, kind=LIVE) if _is_record(item) else item for item in inputs]
-    if len(inputs) > 1 and any(item.kind == "case" for item in inputs):
+        inputs = [replace(given, kind=LIVE) if _is_record(given) else given for given in inputs]
+    if len(inputs) > 1 and any(given.kind == "case" for given in inputs):
         raise UsageError("A case cannot be mixed with other inputs. Import all the original files together instead.")
     return inputs
 
 
-def _is_record(item: Input) -> bool:
-    return item.kind == "case" and live_record.is_record(item.path)
+def _is_record(given: Input) -> bool:
+    return given.kind == "case" and live_record.is_record(given.path)
 
 
 def _why(path: Path, error: InputError) -> str:
@@ -89,12 +89,12 @@ def _why(path: Path, error: InputError) -> str:
 def _in_folder(folder: Path, note: Progress, tolerant: bool) -> list[Input]:
     """By name. Files of other kinds may lie there, too, but a damaged one of a known kind is an error, or `unread`."""
     looked_at = [_known(file, tolerant) for file in _files(folder, note)]
-    found = [item for item in looked_at if isinstance(item, Input)]
+    found = [given for given in looked_at if isinstance(given, Input)]
     others = Counter(what for what in looked_at if isinstance(what, str))
-    traces = [item for item in found if item.kind != "case"]
-    known = {(item.kind, item.path.with_suffix("")) for item in traces}
-    inputs = [item for item in traces if (_READ_INSTEAD.get(item.kind), item.path.with_suffix("")) not in known]
-    twins = Counter(item.kind for item in traces) - Counter(item.kind for item in inputs)
+    traces = [given for given in found if given.kind != "case"]
+    known = {(given.kind, given.path.with_suffix("")) for given in traces}
+    inputs = [given for given in traces if (_READ_INSTEAD.get(given.kind), given.path.with_suffix("")) not in known]
+    twins = Counter(given.kind for given in traces) - Counter(given.kind for given in inputs)
     n_cases = len(found) - len(traces)
     if not inputs:
         cases = f", but for {count(n_cases, 'diag case')}: name one of them" if n_cases else ""
@@ -124,7 +124,7 @@ def kinds(inputs: Sequence[Input]) -> str:
     >>> kinds([Input(Path("a"), "kineto"), Input(Path("b"), "kineto"), Input(Path("c"), "nsys-report")])
     '2 PyTorch traces, 1 Nsight Systems report'
     """
-    numbers = Counter(item.kind for item in inputs)
+    numbers = Counter(given.kind for given in inputs)
     names = {**NAMES, **(plugin_readers.names() if numbers.keys() - NAMES.keys() else {})}
     return ", ".join(count(numbers[kind], name) for kind, name in names.items() if numbers[kind])
 
@@ -174,8 +174,8 @@ def _known(file: Path, tolerant: bool) -> Input | str:
     if not file.stat().st_size and not is_of_rank and file.suffix not in (*nsys_report.SUFFIXES, ".sqlite"):
         return "empty"
     try:
-        item = Input(file, detect(file), in_folder=True)
-        return replace(item, kind=LIVE) if _is_record(item) else item
+        given = Input(file, detect(file), in_folder=True)
+        return replace(given, kind=LIVE) if _is_record(given) else given
     except UnknownKind as error:
         if is_of_rank and is_begun_data(file):
             return Input(file, UNREAD, in_folder=True, unread=_why(file, error))

@@ -22,7 +22,7 @@ class Conversion:
 
 
 def converted(
-    item: Input,
+    given: Input,
     folder: Path,
     *,
     with_nsys: bool = False,
@@ -39,8 +39,8 @@ def converted(
     from diag.ingest.nsys_rep.convert import write_export
 
     if with_nsys:
-        return Conversion(nsys_report.exported(item.path, folder, progress=progress))
-    report = nsys_report.imported(item.path, folder, progress=progress) if item.kind == "nsys-stream" else item.path
-    export = folder / nsys_report.export_name(item.path)
+        return Conversion(nsys_report.exported(given.path, folder, progress=progress))
+    report = nsys_report.imported(given.path, folder, progress=progress) if given.kind == "nsys-stream" else given.path
+    export = folder / nsys_report.export_name(given.path)
     losses = write_export(report, export, progress, share_stacks=share_stacks, most_bytes=bounds.plain_bytes)
     return Conversion(export, losses)

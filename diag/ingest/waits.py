@@ -23,7 +23,7 @@ EVENT, STREAM_WAIT, STREAM, CONTEXT = range(4)
 
 def store_waits(case: Case, source_id: int) -> None:
     """Fills `wait` for one source. Call it after the transaction that made the source."""
-    if not case.value(_HAS_WAITS, (source_id,)):
+    if not case.value(_HAS_WAITS, {"source": source_id}):
         return
     syncs = case.arrays(_SYNCS.format(source_id=source_id), _SYNC_COLUMNS)
     records = case.arrays(_RECORDS.format(source_id=source_id), _RECORD_COLUMNS)
@@ -202,8 +202,8 @@ def _last_before(events: Column, times_ns: Column, wanted: Column, before_ns: Co
 
 
 _HAS_WAITS = """
-    SELECT EXISTS (SELECT 1 FROM sync WHERE source_id = ?1 AND kind IN ('event', 'stream', 'context'))
-        OR EXISTS (SELECT 1 FROM cuda_event WHERE source_id = ?1)
+    SELECT EXISTS (SELECT 1 FROM sync WHERE source_id = :source AND kind IN ('event', 'stream', 'context'))
+        OR EXISTS (SELECT 1 FROM cuda_event WHERE source_id = :source)
 """
 _SYNC_COLUMNS = dict.fromkeys(
     ("id", "process_id", "kind", "context", "stream", "start_ns", "end_ns", "correlation", "event", "event_sync",

@@ -24,7 +24,10 @@ class Question:
     unit: str
     """In which a bare number is read: 'GB/s', 'FLOP/byte', 'ms', '%'."""
     close: float = 1.25
-    """Up to this ratio of prediction and figure, whichever is larger, the prediction was right."""
+    """Up to this ratio of prediction and figure, whichever is larger, the prediction was right.
+
+    1: the figure is counted, and the prediction right or wrong.
+    """
 
 
 @dataclass(frozen=True)

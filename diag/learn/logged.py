@@ -14,8 +14,14 @@ from diag.learn.prediction import Verdict, verdict
 from diag.learn.teaching import Taught
 from diag.store.experiments import Experiment, Log, Outcome
 
-OUTCOMES: dict[Verdict, Outcome] = {"right": "kept", "near": "undecided", "far": "refuted", "unsaid": "undecided"}
-"""Of a prediction as a model: kept where it was right, refuted where it was far off."""
+OUTCOMES: dict[Verdict, Outcome] = {
+    "right": "kept",
+    "near": "undecided",
+    "far": "refuted",
+    "wrong": "refuted",
+    "unsaid": "undecided",
+}
+"""Of a prediction as a model: kept where it was right, refuted where it was far off, or miscounted."""
 
 _LESSON = re.compile(r"(lesson|exercise) (\d+) · ")
 

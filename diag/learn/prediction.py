@@ -6,7 +6,7 @@ import math
 import re
 from typing import Literal
 
-Verdict = Literal["right", "near", "far", "unsaid"]
+Verdict = Literal["right", "near", "far", "wrong", "unsaid"]
 
 NEAR = 2.0
 """Half or twice the figure is the right order of magnitude."""
@@ -72,8 +72,15 @@ def verdict(predicted: float | None, figure: float, close: float) -> Verdict:
     """
     >>> verdict(80e9, 100e9, 1.25), verdict(50e9, 100e9, 1.25), verdict(1e9, 100e9, 1.25), verdict(None, 1, 1.25)
     ('right', 'near', 'far', 'unsaid')
+
+    What is counted is right or wrong: it leaves no room.
+
+    >>> verdict(4, 4, 1), verdict(3, 4, 1)
+    ('right', 'wrong')
     """
     if predicted is None:
         return "unsaid"
     off = ratio(predicted, figure)
+    if close == 1 and off > 1:
+        return "wrong"
     return "right" if off <= close else "near" if off <= NEAR else "far"

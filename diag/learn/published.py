@@ -39,7 +39,7 @@ def _lesson(number: int, language: str) -> str:
         f"## {say['measure']}",
         run,
         text.sections["Measure"],
-        f"{say['figures']}:",
+        say["figures"],
         "\n".join(f"- {label}" for label in text.labels.values()),
         f"## {say['explain']}",
         text.sections["Explain"],

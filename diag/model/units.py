@@ -101,7 +101,7 @@ def quantity(value: float, unit: str) -> str:
         case "share":
             return share(value)
         case "count":
-            return f"{value:,}"
+            return f"{value:,}".removesuffix(".0")
         case "%":
             return f"{value:.1f} %"
     if unit in SCALED:

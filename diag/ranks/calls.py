@@ -45,7 +45,7 @@ _GLOO = re.compile(r"gloo:")
 def op_of(name: str) -> int | None:
     """What a call, kernel or range of this name does, as an index into OPS; None where it is no collective.
 
-    >>> [OPS[op_of(name)] for name in ("ncclAllReduce", "_reduce_scatter_base", "ncclDevKernel_SendRecv(args)")]
+    >>> [OPS[op_of(name)].value for name in ("ncclAllReduce", "_reduce_scatter_base", "ncclDevKernel_SendRecv(args)")]
     ['all_reduce', 'reduce_scatter', 'send_recv']
     """
     letters = re.sub("[^a-z]", "", name.lower())

@@ -80,22 +80,29 @@ def _measured(what: str | None, figures: str) -> str:
 
 
 def figure(value: float | None, unit: str | None) -> str:
+    """In the unit of its writer; what diag has measured itself is in units that no people would choose.
+
+    >>> figure(9.25, "ms"), figure(None, None), figure(327_680, "bytes"), figure(0.5625, "share")
+    ('9.25 ms', '', '327.7 kB', '56.2 %')
     """
-    >>> figure(9.25, "ms"), figure(None, None)
-    ('9.25 ms', '')
-    """
-    return "" if value is None else f"{value:.6g} {unit or ''}".rstrip()
+    if value is None:
+        return ""
+    return units.quantity(value, unit) if unit in _OF_DIAG else f"{value:.6g} {unit or ''}".rstrip()
+
+
+_OF_DIAG = units.SCALED | {"ns", "bytes", "bytes/s", "share"}
 
 
 def _change(before: float | None, after: float | None, unit: str | None) -> str:
     """
-    >>> _change(12.4, 9.3, "ms"), _change(0, 1.5, "GB"), _change(None, 3, "launches")
-    ('12.4 → 9.3 ms (−25.0 %)', '0 → 1.5 GB', '3 launches')
+    >>> _change(12.4, 9.3, "ms"), _change(0, 1.5, "GB"), _change(None, 3, "launches"), _change(4e6, 2e9, "ns")
+    ('12.4 → 9.3 ms (−25.0 %)', '0 → 1.5 GB', '3 launches', '4.0 ms → 2.0 s (+49,900 %)')
     """
     if before is None or after is None:
         return figure(after if before is None else before, unit)
     share = f" ({signed_share(after / before - 1)})" if before > 0 else ""
-    return f"{before:.6g} → {figure(after, unit)}{share}"
+    first = figure(before, unit) if unit in _OF_DIAG else f"{before:.6g}"
+    return f"{first} → {figure(after, unit)}{share}"
 
 
 def _miss(entry: Experiment) -> str:

@@ -1,8 +1,8 @@
-"""Latencies by length: a mean over short and long requests together is that of neither."""
+"""Latencies by length of prompt: a mean over short and long requests together is that of neither."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,31 +17,19 @@ FEWEST_REQUESTS = 20
 
 @dataclass(frozen=True)
 class Bucket:
-    """Completed requests of `least` to `most` tokens, both included."""
+    """Completed requests with prompts of `least` to `most` tokens, both included."""
 
     least: int
     most: int
     requests: Sequence[ServedRequest]
 
 
-Length = Callable[[ServedRequest], int | None]
-
-
-def prompt_tokens(request: ServedRequest) -> int | None:
-    return request.prompt_tokens
-
-
-def output_tokens(request: ServedRequest) -> int | None:
-    """That came out, and not those that were asked for: a model may stop early."""
-    return request.output_tokens
-
-
-def by_length(requests: Sequence[ServedRequest], length: Length, most: int = MOST_BUCKETS) -> list[Bucket]:
-    """Buckets of about equally many requests, ascending; requests of one length share one. Empty where there would be
+def by_prompt_length(requests: Sequence[ServedRequest]) -> list[Bucket]:
+    """Buckets of about equally many requests, ascending; prompts of one length share one. Empty where there would be
     one only: all are alike, or too few.
     """
-    known = sorted(((n, each) for each in completed(requests) if (n := length(each)) is not None), key=lambda of: of[0])
-    wanted = min(most, len(known) // FEWEST_REQUESTS)
+    known = [(n, each) for each in completed(requests) if (n := each.prompt_tokens) is not None]
+    wanted = min(MOST_BUCKETS, len(known) // FEWEST_REQUESTS)
     if wanted < 2:
         return []
     of = bounds(np.array([n for n, _ in known]), wanted)

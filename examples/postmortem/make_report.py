@@ -12,14 +12,12 @@ it. It needs no GPU and no ncu.
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from diag.ingest.ncu_rep.magic import MAGIC
-from diag.ingest.ncu_rep.messages import BlockHeader, FileHeader, ProfileResult
+from diag.learn.ncu_profile import SMS, SyntheticLaunch, Value, ncu_report
 
 N = 4096
 """Rows and columns of the matrix."""
@@ -33,7 +31,7 @@ INSTRUCTIONS = 12
 COALESCED = LANES * ELEMENT_BYTES // SECTOR_BYTES
 """Sectors of a request whose lanes lie side by side: 4."""
 
-SMS, CLOCK_HZ = 108, 1.095e9
+CLOCK_HZ = 1.095e9
 DRAM_PEAK_BYTES_PER_S = 1.555e12
 L2_PEAK_BYTES_PER_S = 2.6e12
 REACHED = 0.9
@@ -43,12 +41,6 @@ LOADING, STORING = 0x7F0000001000, 0x7F0000001040
 """Addresses of the two instructions that touch global memory."""
 LOAD, STORE = 2, 4
 """What ncu calls their kinds of access."""
-
-Value = int | float
-PROCESS = 4000
-
-REQUIRED_BY_NVIDIA = bytes.fromhex("10 01 18 01 20 01 40 03  4a 06 08 00 10 00 18 00")
-"""Fields of a launch that diag passes over and NVIDIA's reader insists on: four numbers, and an offset."""
 
 
 @dataclass(frozen=True)
@@ -128,76 +120,11 @@ KERNELS = (
 
 
 def report() -> bytes:
-    """A mark, a header, then blocks: how ncu was run, the names of metrics, a launch in each of two, the machine."""
-    names: dict[str, int] = {}
-    launches = [block(launched(kernel, names), n_results=1) for kernel in KERNELS]
-    settings = {"settings": {"clock_control": b"Base", "replay": b"Kernel"}}
-    version = {"provider": b"Synthetic", "version": b"made by examples/postmortem/make_report.py"}
-    attributes = {"compute_capability_major": 8, "compute_capability_minor": 0, "multiprocessor_count": SMS}
-    device = {
-        "id": 0,
-        "name": b"Synthetic GPU",
-        "attributes": [
-            {"name": f"device__attribute_{name}".encode(), "value": {"uint64": value}}
-            for name, value in attributes.items()
-        ],
-    }
-    return b"".join(
-        [
-            MAGIC,
-            prefixed(FileHeader(version=7).SerializeToString()),
-            block(details=settings),
-            block(strings={"strings": [name.encode() for name in names]}),
-            *launches,
-            block(details={"versions": [version]}),
-            block(details={"devices": [device]}),
-            block(details={"target": {"host": b"synthetic"}}),
-        ]
-    )
-
-
-def launched(kernel: Transposition, names: dict[str, int]) -> bytes:
-    """A launch; `names` grows by those of its metrics."""
-    instances = kernel.per_instruction()
-    metrics = [
-        {
-            "name": names.setdefault(name, len(names)),
-            "value": valued(value),
-            "elements": [
-                {"correlation": valued(key), "value": valued(part)} for key, part in instances.get(name, {}).items()
-            ],
-        }
-        for name, value in {"launch__device_id": 0, **dict.fromkeys(instances, 0), **kernel.metrics()}.items()
+    launches = [
+        SyntheticLaunch(kernel.name, kernel.metrics(), N * N // THREADS, THREADS, kernel.per_instruction())
+        for kernel in KERNELS
     ]
-    function = kernel.name.partition("(")[0].encode()
-    launch = ProfileResult(
-        thread=PROCESS,
-        context=1,
-        stream=7,
-        mangled=function,
-        function=function,
-        demangled=kernel.name.encode(),
-        grid={"x": N * N // THREADS, "y": 1, "z": 1},
-        block={"x": THREADS, "y": 1, "z": 1},
-        metrics=metrics,
-        source={"reference": 0},
-        clock={"requested": 1, "executed": 1},
-    )
-    return launch.SerializeToString() + REQUIRED_BY_NVIDIA  # type: ignore[no-any-return]
-
-
-def valued(value: Value) -> Mapping[str, Value]:
-    return {"uint64" if isinstance(value, int) else "double": value}
-
-
-def block(payload: bytes | None = None, **header: object) -> bytes:
-    body = b"" if payload is None else prefixed(payload)
-    described = BlockHeader(payload_bytes=len(body), process={"pid": PROCESS, "name": b"synthetic"}, **header)
-    return prefixed(described.SerializeToString()) + body
-
-
-def prefixed(message: bytes) -> bytes:
-    return struct.pack("<I", len(message)) + message
+    return ncu_report(launches, made_by="examples/postmortem/make_report.py")
 
 
 if __name__ == "__main__":

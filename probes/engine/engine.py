@@ -56,7 +56,7 @@ class Engine:
         self._deadlines_ns: dict[str, int] = {}
         self._generation = Generation(self.scheduler, self.memory)
         self._runner = runner
-        self._journal = Journal(sink)
+        self._journal = Journal(sink, self.scheduler, self.memory)
         self._clock = SteadyClock(clock)
         self._vocabulary = vocabulary
         self._lock = RLock()
@@ -151,7 +151,7 @@ class Engine:
             changed = self._take(step, output, returned_ns)
             times = StepTimes(start_ns, scheduled_ns, returned_ns, self._clock.now_ns())
             self._write_ends()
-            self._journal.step_ended(step, plan, output, times, self.scheduler, self.memory)
+            self._journal.step_ended(step, plan, output, times)
             return changed
 
     def drain(self) -> None:

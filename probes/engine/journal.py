@@ -33,8 +33,10 @@ class StepTimes:
 
 
 class Journal:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, scheduler: Scheduler, memory: KvMemory) -> None:
         self._sink = sink
+        self._scheduler = scheduler
+        self._memory = memory
         self._ranges: dict[int, Callable[[], None]] = {}  # open ones, by the request's number
 
     def step_range(self, number: int) -> AbstractContextManager[None]:
@@ -51,10 +53,8 @@ class Journal:
         self._sink(request_record(group))
         self._ranges.pop(group.number)()
 
-    def step_ended(
-        self, step: Step, plan: StepPlan, output: StepOutput, times: StepTimes, scheduler: Scheduler, memory: KvMemory
-    ) -> None:
-        self._sink(step_record(step, plan, output, times, scheduler, memory))
+    def step_ended(self, step: Step, plan: StepPlan, output: StepOutput, times: StepTimes) -> None:
+        self._sink(step_record(step, plan, output, times, self._scheduler, self._memory))
 
 
 def request_record(group: SequenceGroup) -> RequestRecord:

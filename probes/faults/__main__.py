@@ -14,7 +14,8 @@ import torch
 from diag.errors import DiagError, UsageError
 from diag.probes.faults import table
 from diag.probes.faults.fault import Device
-from diag.probes.faults.loop import profiled, run
+from diag.probes.faults.loop import run
+from diag.probes.faults.profiled import profiled
 
 
 def main(arguments: list[str] | None = None) -> int:

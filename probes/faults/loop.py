@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from diag.errors import StorageError, ToolMissing, UsageError
+from diag.errors import ToolMissing, UsageError
 from diag.probes.faults import clock
 from diag.probes.faults.fault import Device, Fault, Injector, Setting
 
@@ -90,21 +89,6 @@ def run(fault: Fault, *, dose: float, seed: int, steps: int, device: Device, aro
 
 Around = Callable[[], Any]
 """Makes a context manager around the loop alone: a profiler."""
-
-
-def profiled(trace: Path) -> Around:
-    """Records the loop with torch.profiler to a file. It raises StorageError where that cannot be written."""
-
-    @contextmanager
-    def around() -> Iterator[Any]:
-        with torch.profiler.profile(with_stack=True, record_shapes=True) as profiler:
-            yield profiler
-        try:
-            profiler.export_chrome_trace(str(trace))
-        except OSError as error:
-            raise StorageError(f"{trace} cannot be written ({error.strerror}). Name another file.") from error
-
-    return around
 
 
 def _steps(base: Step, fault: Fault, injector: Injector, budgets_ns: Sequence[int], name: str) -> tuple[int, int]:

@@ -9,11 +9,10 @@ from typing import Protocol, TypeAlias
 
 from diag.errors import DiagError
 from diag.model.serving_log import RequestRecord, StepRecord
+from diag.probes.engine.journal import Sink
 from diag.probes.engine.sequence import Request, SamplingParams
 from diag.probes.serve.client import Answer, Clock, NotServed
 from diag.probes.serve.workload import PlannedRequest
-
-Sink: TypeAlias = Callable[[RequestRecord | StepRecord], None]
 
 MOST_ERRORS = 10
 """Steps in a row that fail; then the engine is given up."""

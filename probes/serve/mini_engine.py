@@ -16,13 +16,13 @@ from diag.model.serving_log import StepRecord
 from diag.probes import machine
 from diag.probes.engine.admission import check_config
 from diag.probes.engine.engine import Engine
-from diag.probes.engine.journal import engine_conditions
+from diag.probes.engine.journal import Sink, engine_conditions
 from diag.probes.engine.models import SHAPES, Model, load_model, random_model
 from diag.probes.engine.runner import TorchRunner
 from diag.probes.engine.sequence import SamplingParams
 from diag.probes.serve.client import Clock
 from diag.probes.serve.engine_settings import EngineSettings, ModelSettings
-from diag.probes.serve.in_process import InProcessClient, Sink
+from diag.probes.serve.in_process import InProcessClient
 from diag.probes.serve.running import Target
 
 DEFAULT_MODEL = "tiny"

@@ -23,7 +23,7 @@ FORMATS = ("text", "json", "markdown")
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_an_example(verb: str, diag: Command) -> None:
     shown = diag(verb, "--help").is_quiet_success()
-    assert f"Example: diag {verb} " in shown
+    assert f"Examples:\n  diag {verb} " in shown or f"Examples:\n  diag {verb}\n" in shown
     assert diag(verb, "-h").is_quiet_success() == shown
 
 

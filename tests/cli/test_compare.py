@@ -126,7 +126,7 @@ def test_bad_input(words: tuple[str, ...], status: int, said: str, diag: Command
 
 def test_help_has_an_example(diag: Command) -> None:
     text = diag("compare", "--help").is_quiet_success()
-    assert "Example: diag compare main.nsys-rep branch.nsys-rep" in text
+    assert "\nExamples:\n  diag compare main.nsys-rep branch.nsys-rep\n" in text
     assert "BEFORE" in text
     assert "--fail-on-regression" in text
 

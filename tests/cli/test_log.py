@@ -14,9 +14,10 @@ import pytest
 from diag.store.case import SCHEMA_VERSION, Case
 from diag.store.lock import held
 from tests.cli.conftest import Command, Outcome, snapshot
+from tests.docs.shown import commands
 
-PAGE = Path(__file__).parents[2] / "docs" / "log.md"
-SHOWN = re.compile(r"^    \$ diag (.+)\n((?:    .+\n)+)", re.MULTILINE)
+EXAMPLE = commands("docs/log.md")
+EXECUTED = [shown.text for shown in EXAMPLE]
 HOSTILE = "gemm\x1b[31m<script>alert(1)</script>|`x`\u202e"
 
 
@@ -34,12 +35,13 @@ def begin(diag: Command, case: Path, *words: str | Path) -> Outcome:
 
 
 def test_the_worked_example_of_the_page(diag: Command, tmp_path: Path) -> None:
-    shown = SHOWN.findall(PAGE.read_text("utf-8"))
-    assert len(shown) == 2
-    for words, output in shown:
-        ran = diag(*shlex.split(words), cwd=tmp_path)
+    assert len(EXAMPLE) == 2
+    for shown in EXAMPLE:
+        program, *words = shlex.split(shown.text)
+        assert program == "diag"
+        ran = diag(*words, cwd=tmp_path)
         assert ran.status == 0
-        assert _without_time(ran.out) == _without_time(re.sub(r"(?m)^    ", "", output))
+        assert _without_time(ran.out) == _without_time(f"{shown.printed}\n")
 
 
 def _without_time(text: str) -> str:

@@ -31,7 +31,7 @@ def figures(diag: Command, *words: object) -> dict[str, tuple[float, float | Non
 
 def test_help_has_an_example(diag: Command) -> None:
     shown = diag("plan", "comm", "--help").is_quiet_success()
-    assert "Example: diag plan comm --gpus 8 --size 2GB --bandwidth 350GB/s" in shown
+    assert "\nExamples:\n  diag plan comm --gpus 8 --size 2GB --bandwidth 350GB/s\n" in shown
     assert not re.search("list\\[|<path>|<str>|<int", shown)
     assert diag("plan").err.startswith("Usage: diag plan")
 

@@ -137,7 +137,7 @@ def test_a_server_that_is_not_there_is_one_sentence(diag: Command, tmp_path: Pat
 
 
 def test_help_has_examples(diag: Command) -> None:
-    assert "Example: diag probe serve --url" in diag("probe", "serve", "-h").is_quiet_success()
+    assert "\nExamples:\n  diag probe serve --url" in diag("probe", "serve", "-h").is_quiet_success()
 
 
 # ---- the mini-engine -------------------------------------------------------------------------------------------------

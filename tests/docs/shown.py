@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("README.md", "README.zh.md", "CONTRIBUTING.md", "docs/**/*.md", "examples/**/README.md")
+SOURCES = ("README*.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/**/README.md")
 PAGES = sorted({path.relative_to(ROOT).as_posix() for pattern in SOURCES for path in ROOT.glob(pattern)})
 
 PROGRAMS = """

@@ -1,4 +1,4 @@
-"""What stands in for the files that pages name, and which commands cannot run on a machine without a GPU.
+"""What stands in for the files that pages name, and which commands are run elsewhere, or not at all, and why.
 
 Every file here is synthetic, and most are small: pages speak of files that only their readers have. A name that no
 pattern knows is not made, and the command that asks for it fails: add it here.
@@ -10,10 +10,12 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 
 from diag.model.heartbeat import SCHEMA, SUFFIX
 from tests.builders.benchmark import BenchmarkFile
@@ -27,7 +29,8 @@ from tests.builders.serving_log import LoggedRun, ServingLog, request
 from tests.builders.serving_results import vllm_page, vllm_result
 from tests.builders.topology import Topology
 from tests.cli.conftest import small_export
-from tests.docs.shown import ROOT
+from tests.docs.shown import ROOT, Shown
+from tests.model.test_hf_config import LLAMA
 from tests.rules.hanging import absent_host
 from tests.tui.synthetic_profile import PROFILE
 
@@ -73,12 +76,19 @@ def _heartbeats(path: Path) -> None:
         (path / f"rank{rank}{SUFFIX}").write_text(json.dumps({**told, "time_ns": 10**18, "written_ns": 10**18}))
 
 
+def _installed(path: Path) -> None:
+    """What `make` would have installed."""
+    path.parent.mkdir(parents=True)
+    path.symlink_to(Path(sys.executable).parent / path.name)
+
+
 def _real(path: Path) -> None:
     """A log that is not ours to publish."""
     shutil.copy(Path(os.environ["DIAG_REAL_REPORTS"]) / "nccl" / path.name, path)
 
 
 STAND_INS: Mapping[str, Make] = {
+    ".venv/bin/diag": _installed,
     "examples/*": lambda path: shutil.copytree(ROOT / "examples", Path("examples")),
     "*.nsys-rep": _export,
     "*.sqlite": _export,
@@ -88,6 +98,7 @@ STAND_INS: Mapping[str, Make] = {
     "run.diag": lambda path: watched(lambda _: device()).write(path),
     "night.diag": lambda path: watched(lambda _: device()).write(path),
     "ceilings.json": BenchmarkFile().write,
+    "config.json": lambda path: path.write_text(json.dumps(LLAMA)),
     "run.json": lambda path: path.write_text(json.dumps(vllm_result())),
     "*.jsonl": _load,
     "snapshot.pickle": _snapshot,
@@ -111,8 +122,8 @@ STAND_INS: Mapping[str, Make] = {
 
 NOT_RUN: Mapping[str, str] = {
     r"^(git clone|pip install)\b": "needs a network",
-    r"^make demo": "installs from a network; .ci/run installs what would be published, and reports on the same trace",
-    r"^(nsys|ncu) ": "needs a GPU, and Nsight",
+    r"^make ": "installs from a network, or runs these tests, as .ci/run does; tests/test_docs.py looks its target up",
+    r"^(nsys|ncu|nvidia-smi) ": "needs a GPU, and NVIDIA's tools",
     r"^(srun|torchrun|kubectl) ": "needs a cluster",
     r"^dask |--scheduler": "needs a cluster; tests/cluster makes one of this machine",
     r"^curl ": "needs a server",
@@ -122,9 +133,20 @@ NOT_RUN: Mapping[str, str] = {
     r"^diag tui": "needs a terminal; tests/tui drives it",
     r"^diag watch(?!.*--once)": "runs until it is ended; tests/cli/test_watch.py ends it",
     r"^diag hang 4711": "needs a job that hangs; tests/collect/test_hang_capture.py has one",
+    r"^diag learn (\d|--exercise)": "asks its reader, and measures; tests/learn answers",
     r"\bexamples/slow_loader.py|^zcat raw.json.gz": "makes what tests/examples/test_slow_loader.py looks at",
+    r"\bexamples/train.py|\b(healthy|sick).json.gz": "trains, as tests/examples/test_gate.py does",
+    r"\bexamples/decode_graph.py": "measures for seconds; tests/examples/test_decode_graph.py looks at what it prints",
 }
 """Why a command is not run but only parsed, by patterns of commands."""
+
+EXECUTED_BY: Mapping[str, str] = {
+    "docs/log.md": "tests.cli.test_log",
+    "examples/README.md": "tests.examples.test_decode_graph",
+    "examples/plugin/README.md": "tests.examples.test_plugin",
+    "examples/postmortem/README.md": "tests.examples.test_postmortem",
+}
+"""Pages with a test of their own, which runs those commands that stand in its EXECUTED: here all others are."""
 
 SLOW = re.compile(
     r"^diag (calibrate|probe (run|serve|inspect))|&& diag probe"
@@ -133,11 +155,20 @@ SLOW = re.compile(
 """Run by `make test-all` alone: measures, compiles or hangs for seconds."""
 
 
-def why_not(command: str) -> str | None:
+def executed_by_its_test(page: str) -> Sequence[str]:
+    """Commands of a page, as its own test lists them."""
+    executed: Sequence[str] = resolve_name(f"{EXECUTED_BY[page]}:EXECUTED") if page in EXECUTED_BY else ()
+    return executed
+
+
+def why_not(shown: Shown) -> str | None:
     """Why it is not run here, or None."""
+    command = shown.text
     for pattern, reason in NOT_RUN.items():
         if re.search(pattern, command):
             return reason
+    if command in executed_by_its_test(shown.page):
+        return f"{EXECUTED_BY[shown.page]} runs it"
     if "a100x2-" in command and "DIAG_REAL_REPORTS" not in os.environ:
         return "the logs are not ours to publish: set DIAG_REAL_REPORTS"
     missing = {program for program in ("jq",) if re.search(rf"\b{program}\b", command) and not shutil.which(program)}

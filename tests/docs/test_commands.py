@@ -17,10 +17,11 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from diag.cli.manual import manual
 from diag.cli.outcome import run
 from diag.cli.verbs import app
 from tests.docs.shown import PAGES, PROGRAMS, Shown, commands, inline
-from tests.docs.stand_ins import NOT_RUN, SLOW, make, why_not
+from tests.docs.stand_ins import EXECUTED_BY, NOT_RUN, SLOW, executed_by_its_test, make, why_not
 
 COMPLETE = re.compile(r"^diag (?:plan (?!.*--(?:against|fit)\b)\w+ --|explain [a-z]+\.\w+$)")
 """What the text names and can be run as it stands: it takes no files."""
@@ -29,6 +30,7 @@ SHOWN = {page: [*commands(page), *(each for each in inline(page) if COMPLETE.mat
 ALL = [each for of_page in SHOWN.values() for each in of_page]
 TYPED = [each for each in ALL if not each.is_grammar]
 OPERATORS = set("|&;<>()")
+DIAG = ("diag", ".venv/bin/diag")
 QUIET = re.compile(r"^diag (?:plan|explain) ")
 """They have nothing to say beside their answer."""
 
@@ -61,9 +63,7 @@ def with_commands(*, slow: bool) -> list[str]:
     return [
         page
         for page, of_page in SHOWN.items()
-        if any(
-            bool(SLOW.search(each.text)) == slow and not each.is_grammar and not why_not(each.text) for each in of_page
-        )
+        if any(bool(SLOW.search(each.text)) == slow and not each.is_grammar and not why_not(each) for each in of_page)
     ]
 
 
@@ -89,7 +89,7 @@ def test_verbs_and_options_exist(page: str) -> None:
             assert unknown(words) == [], each.place
 
 
-@pytest.mark.parametrize("shown", [each for each in TYPED if why_not(each.text)], ids=lambda shown: shown.place)
+@pytest.mark.parametrize("shown", [each for each in TYPED if why_not(each)], ids=lambda shown: shown.place)
 def test_what_is_not_run_can_be_parsed(shown: Shown) -> None:
     for words in invocations(shown.text):
         parse(words)
@@ -106,18 +106,27 @@ def test_reasons_are_needed_and_name_tests_that_exist() -> None:
             assert (Path(__file__).parents[2] / path).exists(), reason
 
 
+@pytest.mark.parametrize("page", EXECUTED_BY)
+def test_tests_of_single_pages_run_what_those_show(page: str) -> None:
+    executed = executed_by_its_test(page)
+    assert executed
+    assert set(executed) <= {each.text for each in commands(page)}
+
+
 def test_help_shows_commands_that_can_be_parsed() -> None:
-    examples = [example for _, said in helps() for example in re.findall(r"Example: diag (.+)", said)]
+    examples = [example for _, said in helps() for example in manual(said).examples]
     assert len(examples) > 20
     for example in examples:
-        parse(shlex.split(example))
+        program, *words = shlex.split(re.sub(r" > \S+$", "", example))
+        assert program == "diag"
+        parse(words)
 
 
 # ---- running them --------------------------------------------------------------------------------------------------
 
 
 def check(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
-    if shown.is_grammar or why_not(shown.text):
+    if shown.is_grammar or why_not(shown):
         return
     make(re.split(r"[\s;|&]+", shown.text))
     status, out, err = ran(ITSELF.sub(str(os.getpid()), shown.text), capsys)
@@ -174,7 +183,7 @@ def invocations(text: str) -> Iterator[list[str]]:
     except ValueError:  # the quotes of a sentence
         words = text.split()
     for at, word in enumerate(words):
-        if word == "diag" and (at == 0 or words[at - 1] in PROGRAMS or set(words[at - 1]) <= OPERATORS):
+        if word in DIAG and (at == 0 or words[at - 1] in PROGRAMS or set(words[at - 1]) <= OPERATORS):
             end = next((i for i in range(at, len(words)) if set(words[i]) <= OPERATORS - {"(", ")"}), len(words))
             yield words[at + 1 : end]
         elif word.startswith("diag ") and at > 0:
@@ -225,7 +234,7 @@ def _unknown(words: Sequence[str]) -> list[str]:
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Of each verb its path, and what its --help prints, on one line for each example."""
+    """Of each verb its path, and the text that its --help is made of."""
     yield from _helps(tree(), "diag")
 
 
@@ -234,5 +243,4 @@ def _helps(command: TyperGroup, name: str) -> Iterator[tuple[str, str]]:
         if isinstance(each, TyperGroup):
             yield from _helps(each, f"{name} {each.name}")
         else:
-            text = re.sub(r"\n(?!\n)\s*", " ", (each.help or "").replace("\n\n", "\n\n\0"))
-            yield f"{name} {each.name}", text.replace("\0", "")
+            yield f"{name} {each.name}", each.help or ""

@@ -101,6 +101,12 @@ def test_pages_of_the_repository_lead_to_pages_of_the_site(site: Path) -> None:
     assert "../../diag" not in case
 
 
+def test_questions_of_lessons_are_numbered(site: Path) -> None:
+    lessons = [*site.glob("learn/*/[0-9]*.html")]
+    assert lessons
+    assert [path.name for path in lessons if "<ol>" not in path.read_text("utf-8")] == []
+
+
 def test_the_verbs_are_as_the_terminal_shows_them(site: Path) -> None:
     verbs = (site / "verbs.html").read_text("utf-8")
     assert "diag plan comm" in verbs

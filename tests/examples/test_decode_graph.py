@@ -15,6 +15,7 @@ from diag.rules.stored import report_of
 from tests.examples.shown import EXAMPLES, printed_by, shown_in
 
 COMMANDS = shown_in(EXAMPLES / "README.md")
+EXECUTED = [shown.command for shown in COMMANDS]
 KERNELS_US = 24 * (2.25 + 4.5 + 2.0 + 3.5 + 2.5 + 3.5 + 3.25 + 5.0 + 2.0 + 5.0)
 
 

@@ -14,6 +14,11 @@ import pytest
 from tests.cli.conftest import Command, Outcome
 
 ROOT = Path(__file__).parents[2]
+EXECUTED = REPORT, EXPLAIN, PYTEST = (
+    "diag report gpus.csv",
+    "diag explain smi.clock",
+    "pytest examples/plugin/tests",
+)
 HEADER = "timestamp, index, utilization.gpu [%], clocks.current.sm [MHz], clocks.max.sm [MHz]"
 
 
@@ -47,14 +52,14 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_a_log_is_diagnosed(diag: Callable[..., Outcome], log: Path) -> None:
-    text = diag("report", log).is_quiet_success()
+    text = diag(*REPORT.split()[1:], cwd=log.parent).is_quiet_success()
     assert text.startswith("Busy at 50.0 % of the SMs' highest clock\n")
     assert "5.0 s at most" in text
     assert "GPU 0" in diag("explain", "smi.clock", log).is_quiet_success()
 
 
 def test_the_rule_is_explained(diag: Callable[..., Outcome]) -> None:
-    assert diag("explain", "smi.clock").is_quiet_success().startswith("smi.clock: A busy GPU runs well below")
+    assert diag(*EXPLAIN.split()[1:]).is_quiet_success().startswith("smi.clock: A busy GPU runs well below")
 
 
 def test_without_plugins_the_log_is_unknown(log: Path, tmp_path: Path, installed: Path) -> None:
@@ -64,9 +69,10 @@ def test_without_plugins_the_log_is_unknown(log: Path, tmp_path: Path, installed
 
 
 def test_its_own_tests_pass(installed: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    program, tests = PYTEST.split()
+    command = [sys.executable, "-m", program, "-q", "-p", "no:cacheprovider", "-c", os.devnull]
     ended = subprocess.run(
-        [*command, ROOT / "examples/plugin/tests"],
+        [*command, ROOT / tests],
         env=os.environ | environment(installed),
         cwd=installed,
         capture_output=True,

@@ -13,6 +13,7 @@ from tests.examples.shown import EXAMPLES, Shown, printed_by, shown_in
 
 REPORT = EXAMPLES / "data/transpose.ncu-rep"
 WALK = shown_in(EXAMPLES / "postmortem/README.md")
+EXECUTED = [shown.command for shown in WALK]
 
 
 def test_the_report_is_what_its_script_writes(tmp_path: Path) -> None:

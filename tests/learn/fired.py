@@ -8,15 +8,10 @@ from pathlib import Path
 from diag.ingest.importer import ImportOptions, open_inputs
 from diag.learn.lesson import Command
 from diag.rules.analysis import AnalysisOptions, analyse
-from diag.rules.finding import Finding
-
-
-def findings(commands: Sequence[Command]) -> Sequence[Finding]:
-    """Of the files that `diag report` is asked about, all together."""
-    files = [Path(word) for command in commands for word in command if Path(word).exists()]
-    with open_inputs(files, ImportOptions(use_cache=False)) as case:
-        return analyse(case, AnalysisOptions()).findings
 
 
 def fired(commands: Sequence[Command]) -> set[str]:
-    return {finding.rule for finding in findings(commands)}
+    """Of the files that `diag report` is asked about, all together."""
+    files = [Path(word) for command in commands for word in command if Path(word).exists()]
+    with open_inputs(files, ImportOptions(use_cache=False)) as case:
+        return {finding.rule for finding in analyse(case, AnalysisOptions()).findings}

@@ -1,4 +1,4 @@
-"""Lesson 9 on this machine: real ranks hang and give up, and each fault of the exercise is told by what they leave."""
+"""Lesson 9 on this machine: real ranks hang and give up, and each fault is told from what they leave."""
 
 from __future__ import annotations
 

@@ -73,6 +73,10 @@ def test_a_window_that_is_switched_off_is_none() -> None:
     assert shape(sliding_window=4096, use_sliding_window=False).sliding_window is None
 
 
+def test_the_first_word_may_end_a_text() -> None:
+    assert shape(eos_token_id=0).eos_tokens == (0,)
+
+
 def test_experts_of_each_family() -> None:
     mixtral = shape(model_type="mixtral", num_local_experts=8, num_experts_per_tok=2)
     assert (mixtral.n_experts, mixtral.experts_per_token, mixtral.moe_intermediate_size) == (8, 2, 28672)

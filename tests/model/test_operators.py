@@ -148,6 +148,16 @@ def test_grouped_queries_read_fewer_keys_and_compute_as_much() -> None:
     assert grouped.n_bytes == 2 * 128 * 64 * (8 + 2 + 2 + 8)
 
 
+def test_attention_between_two_lengths_sees_all_pairs_unless_it_is_causal() -> None:
+    q, k = (1, 8, 4, 64), (1, 8, 9, 64)
+    values = ["", "", "", "0.", "False"]
+    assert work("_scaled_dot_product_flash_attention", [q, k, k], HALF, values).flops == 4 * 8 * 4 * 9 * 64
+    causal = Arguments([q, k, k], [HALF] * 3, [*values[:4], "True"])
+    assert work_of("aten::_scaled_dot_product_flash_attention", causal) is None, (
+        "from which corner it starts is not said"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

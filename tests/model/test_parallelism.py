@@ -66,6 +66,7 @@ def test_sequence_parallel_moves_what_tensor_parallel_does() -> None:
     assert total(scattered, "tp") == pytest.approx(total(plain, "tp"))
     assert {each.primitive for each in plain} == {Primitive.ALL_REDUCE}
     assert {each.primitive for each in scattered} == {Primitive.ALL_GATHER, Primitive.REDUCE_SCATTER}
+    assert all(each.is_critical for each in (*plain, *scattered)), "nothing to do meanwhile"
 
 
 def test_a_layer_sums_activations_four_times() -> None:

@@ -165,3 +165,9 @@ def test_replicas_of_each_kind_keep_up_with_each_other() -> None:
     assert ratio is not None
     decoded_per_s = 64e9 / ((of.output_tokens - 1) * of.step(64).total_ns)
     assert ratio * 1e9 / of.prefill_ns == pytest.approx(decoded_per_s)
+
+
+def test_a_prefill_reads_the_keys_that_the_cache_has_too() -> None:
+    model = served("llama-3.1-8b")
+    step = prefill(model, RATES, 100, 50)
+    assert step.kv_ns == pytest.approx(150 * model.kv_token_bytes / 3e12 * 1e9)

@@ -66,6 +66,15 @@ def test_activations_of_a_gpt_layer_are_the_equations() -> None:
     assert gpt_layer_bytes(s, b, h, a, t, sp=True) == pytest.approx(s * b * h / t * (34 + 5 * a * s / h))
 
 
+def test_activations_of_a_layer_of_llama_by_hand() -> None:
+    """Llama 3.1 8B on two cards: 16 of its 32 heads, 4 of its 8 of keys, half of the 14336 inside."""
+    tokens = 2 * 4096
+    layout = TrainingLayout(tp=2, micro_batch=2, sequence=4096)
+    rest = 2 * tokens * (2 * 16 + 2 * 4) * 128 + 8 * tokens * 14336 / 2 + 4 * tokens * 16
+    assert layer_bytes(SHAPE, layout) == 8 * tokens * 4096 + rest
+    assert layer_bytes(SHAPE, replace(layout, is_sequence_parallel=True)) == 8 * tokens * 4096 / 2 + rest
+
+
 def test_without_flash_attention_probabilities_grow_with_the_square() -> None:
     def bytes_of(sequence: int, *, flash: bool) -> float:
         return layer_bytes(SHAPE, TrainingLayout(sequence=sequence, has_flash_attention=flash))
@@ -134,3 +143,11 @@ def test_a_higher_stage_of_zero_never_holds_more(layout: TrainingLayout) -> None
     stages: tuple[ZeroStage, ...] = get_args(ZeroStage)
     found = [held(replace(layout, zero=stage)) for stage in stages]
     assert found == sorted(found, reverse=True)
+
+
+def test_inputs_of_recomputed_layers_are_split_by_sequence_parallelism_alone() -> None:
+    layout = TrainingLayout(tp=2, sequence=4096, recompute="full")
+    inputs = 2 * 4096 * SHAPE.hidden_size * SHAPE.n_layers
+    for of, wanted in ((layout, inputs), (replace(layout, is_sequence_parallel=True), inputs / 2)):
+        kept = {each.name: each.card_bytes for each in states(PARTS, SHAPE, of)}
+        assert kept["inputs of layers"] == wanted

@@ -73,6 +73,16 @@ def test_scales_count_and_embeddings_stay_wide() -> None:
     assert weights_bytes(of, precision("int4"), BF16) == pytest.approx(expected)
 
 
+def test_the_workspace_of_a_step_by_hand() -> None:
+    """Llama 3.1 8B: 4096 wide, 32 heads of 128, 8 of keys, 14336 inside, 128256 words."""
+    shape = known_model("llama-3.1-8b").shape
+    of_tokens = 100 * (2 * 4096 + 3 * 14336) * 2
+    assert workspace_bytes(shape, 100, 10, 1) == of_tokens + 10 * 128256 * (2 + 4)
+    narrow = replace(shape, intermediate_size=1)
+    attention = 2 * 32 * 128 / 2 + 2 * 4 * 128
+    assert workspace_bytes(narrow, 100, 0, 2) == 100 * (2 * 4096 + attention) * 2
+
+
 SHAPES = st.builds(
     TransformerShape,
     hidden_size=st.integers(1, 512),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diag.model.serving_metrics import ServedRequest, latency
-from diag.serving.buckets import FEWEST_REQUESTS, MOST_BUCKETS, EarlyStops, by_length, early_stops, prompt_tokens
+from diag.serving.buckets import FEWEST_REQUESTS, MOST_BUCKETS, EarlyStops, by_prompt_length, early_stops
 
 MS = 1_000_000
 
@@ -18,7 +18,7 @@ def of_lengths(*lengths: int) -> list[ServedRequest]:
 
 
 def test_buckets_hold_about_equally_many_and_have_latencies_of_their_own() -> None:
-    buckets = by_length(of_lengths(*range(1, 81)), prompt_tokens)
+    buckets = by_prompt_length(of_lengths(*range(1, 81)))
     assert [(each.least, each.most, len(each.requests)) for each in buckets] == [
         (1, 21, 21),
         (22, 41, 20),
@@ -31,19 +31,19 @@ def test_buckets_hold_about_equally_many_and_have_latencies_of_their_own() -> No
 
 
 def test_requests_of_one_length_share_a_bucket() -> None:
-    buckets = by_length(of_lengths(*[100] * 70, *[900] * 10), prompt_tokens)
+    buckets = by_prompt_length(of_lengths(*[100] * 70, *[900] * 10))
     assert [(each.least, each.most, len(each.requests)) for each in buckets] == [(100, 100, 70), (900, 900, 10)]
 
 
 def test_alike_or_few_requests_make_no_buckets() -> None:
-    assert by_length(of_lengths(*[100] * 200), prompt_tokens) == []
-    assert by_length(of_lengths(*range(39)), prompt_tokens) == []
-    assert by_length([ServedRequest(0)] * 100, prompt_tokens) == []
+    assert by_prompt_length(of_lengths(*[100] * 200)) == []
+    assert by_prompt_length(of_lengths(*range(39))) == []
+    assert by_prompt_length([ServedRequest(0)] * 100) == []
 
 
 @given(st.lists(st.integers(0, 50), max_size=300))
 def test_every_request_is_in_one_bucket(lengths: list[int]) -> None:
-    buckets = by_length(of_lengths(*lengths), prompt_tokens)
+    buckets = by_prompt_length(of_lengths(*lengths))
     assert len(buckets) <= MOST_BUCKETS
     if buckets:
         kept = [each.prompt_tokens for bucket in buckets for each in bucket.requests]

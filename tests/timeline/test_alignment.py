@@ -91,3 +91,15 @@ def test_events_that_meet_by_chance_are_not_enough() -> None:
     assert align(events(irregular(40)), events(irregular(40, seed=7)), tick_ns=1) is None
     assert align(events(irregular(2)), events(irregular(2)), tick_ns=1) is None
     assert align(events(irregular(0)), events(irregular(5)), tick_ns=1) is None
+
+
+def test_only_what_both_recorded_counts_against_a_match() -> None:
+    """The guest saw a short while of the leader's time, and in it much that the leader did not."""
+    rng = np.random.default_rng(3)
+    starts = irregular(300)
+    seen = starts[60:140]
+    noise = rng.integers(seen[0], seen[-1], 250)
+    found = align(events(starts), events(np.sort(np.concatenate((seen, noise)))), tick_ns=1)
+    assert found is not None
+    assert found.n_matches >= 80
+    assert abs(found.shift_ns) <= found.error_ns

@@ -78,6 +78,17 @@ def test_what_lies_too_deep_counts_to_the_node_above(tmp_path: Path, monkeypatch
     assert (outer.name, inner.name, inner.count, inner.children) == ("a", "b", 4, [])
 
 
+def test_what_only_its_children_launch_is_no_time_of_its_own(tmp_path: Path) -> None:
+    export = NsysExport()
+    process = export.process()
+    thread, gpu = process.thread(), process.gpu()
+    thread.range("outer", 0, 100)
+    thread.range("inner", 10, 90)
+    gpu.kernel(100, 130, "a", thread.call("cudaLaunchKernel", 20, 25))
+    (outer,) = forest(export.write(tmp_path / "a.sqlite"))
+    assert [(gpu.total_ns, gpu.self_ns) for gpu in outer.gpu] == [(30, 0)]
+
+
 def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node

@@ -94,3 +94,10 @@ def test_threads_are_kept_apart() -> None:
     order = nesting.nesting_order(threads, starts, ends)
     assert order.tolist() == [1, 3, 2, 0]
     assert nesting.parents_by_thread(threads[order], starts[order], ends[order]).tolist() == [-1, 0, -1, 2]
+
+
+def test_recursion_counts_once() -> None:
+    """a(b(a(b, c)), a): of each label those that none of the same encloses."""
+    labels = np.array([0, 1, 0, 1, 2, 0, 1])
+    parent = np.array([-1, 0, 1, 2, 2, 0, -1])
+    assert nesting.outermost_of_label(labels, parent).tolist() == [True, True, False, False, True, False, True]

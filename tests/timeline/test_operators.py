@@ -94,3 +94,14 @@ def test_values_of_arguments_are_kept_where_the_work_depends_on_them(tmp_path: P
 @pytest.mark.parametrize("text", ["", "null", "{}", "[", "[" * 100_000, '["a", {"b": 1}, [1.5], [[1, 2]], null]'])
 def test_what_is_no_list_of_sizes_is_no_tensor(text: str) -> None:
     assert not any(arguments_of(text, text, text).shapes)
+
+
+def test_work_launched_outside_of_all_operators_is_of_none(tmp_path: Path) -> None:
+    (time,) = times(
+        tmp_path,
+        operator("aten::mm", 0, 10, [A, B]),
+        operator("aten::mm", 20, 30, [A, B]),
+        *launched(1, 25, 100, 103),
+        *launched(2, 50, 200, 207),
+    )
+    assert (time.count, time.gpu_ns) == (1, 3000)

@@ -64,6 +64,11 @@ def test_the_slice_at_a_time_is_the_last_that_began(spans: list[tuple[int, int]]
     assert slices.at(time) == (here[-1] if here else None)
 
 
+def test_a_slice_that_begins_next_is_not_here_yet() -> None:
+    slices = slices_of([(0, 10), (5, 2), (6, 1)])
+    assert [slices.at(time) for time in range(4, 11)] == [0, 1, 2, 0, 0, 0, None]
+
+
 @pytest.mark.parametrize("start", [-(1 << 60), 0, (1 << 60) + 1])
 @pytest.mark.parametrize("length", [0, 1, 1_000_003, (1 << 61) - 1])
 def test_equal_parts_begin_and_end_where_they_should(start: int, length: int) -> None:

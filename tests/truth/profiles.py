@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from diag.learn.exercises import one_kernel
+from diag.learn.exercises.one_kernel import ProfileFault
 from tests.builders.ncu_report import KernelLaunch, NcuReport, Value
-
-SECTORS, IDEAL_SECTORS = "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"
-WAVEFRONTS, IDEAL_WAVEFRONTS = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
-L1_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
-LOCAL = "smsp__sass_inst_executed_op_local_{}.sum"
-FP64 = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active"
-SLOWDOWN = "device__attribute_single_to_double_precision_perf_ratio"
-
-
-@dataclass(frozen=True)
-class ProfileFault:
-    rule: str
-    metrics: Callable[[float], Mapping[str, Value]]
-    """Of a kernel that loses this part of its time to the fault; 0: of a healthy one."""
 
 
 @dataclass(frozen=True)
@@ -50,35 +38,9 @@ def _launch(name: str, took_ns: int, metrics: Mapping[str, Value]) -> KernelLaun
     return KernelLaunch({"gpu__time_duration.sum": took_ns, **metrics}, name=name)
 
 
-def _strided(part: float) -> Mapping[str, Value]:
-    return {SECTORS: 1_000_000, IDEAL_SECTORS: round(1_000_000 * (1 - part))}
-
-
-def _conflicts(part: float) -> Mapping[str, Value]:
-    return {WAVEFRONTS: 1_000_000, IDEAL_WAVEFRONTS: round(1_000_000 * (1 - part))}
-
-
-def _spills(part: float) -> Mapping[str, Value]:
-    """Each local access of a warp takes 4 sectors."""
-    local, total = round(part * 1_000_000) // 8 * 8, 1_000_000
-    return {
-        LOCAL.format("ld"): local // 8,
-        LOCAL.format("st"): local // 8,
-        L1_SECTORS.format("local", "ld"): local // 2,
-        L1_SECTORS.format("local", "st"): local // 2,
-        L1_SECTORS.format("global", "ld"): total - local,
-        L1_SECTORS.format("global", "st"): 0,
-    }
-
-
-def _fp64(part: float) -> Mapping[str, Value]:
-    """FP64 at a 64th of the rate of FP32: all but a 64th of the pipe's time is lost."""
-    return {FP64: 100 * part / (1 - 1 / 64), SLOWDOWN: 64}
-
-
 FAULTS: Mapping[str, ProfileFault] = {
-    "strided access": ProfileFault("ncu.coalescing", _strided),
-    "bank conflicts": ProfileFault("ncu.bank_conflicts", _conflicts),
-    "spills": ProfileFault("ncu.spills", _spills),
-    "FP64 by accident": ProfileFault("ncu.fp64", _fp64),
+    "strided access": one_kernel.FAULTS["strided"],
+    "bank conflicts": one_kernel.FAULTS["conflicts"],
+    "spills": one_kernel.FAULTS["spills"],
+    "FP64 by accident": one_kernel.FAULTS["fp64"],
 }

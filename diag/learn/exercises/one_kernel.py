@@ -1,96 +1,89 @@
-"""Exercise 5: a profile of three kernels, of which one loses time inside, and two only look as if they did."""
+"""Exercise 5: a profile of a few kernels of which one loses time inside. The profiles are synthetic, and say so."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
-from diag.learn import profiles
 from diag.learn.lesson import Figure, Incident, Lab
-from diag.learn.profiles import (
-    FP64_PIPE,
-    FP64_SLOWDOWN,
-    L1_SECTORS,
-    LOCAL,
-    REQUESTS,
-    SECTORS,
-    WAVEFRONTS,
-    Kernel,
-    Value,
-)
+from diag.learn.ncu_profile import SyntheticLaunch, Value, ncu_report
 
-RESIDENT, OVER = 504, 96
-"""Blocks that fit on the device at a time, and that are left for the last wave."""
-EMPTY = 1 - (RESIDENT + OVER) / (2 * RESIDENT)
-"""Share of the places of two waves."""
+SECTORS, IDEAL_SECTORS = "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"
+WAVEFRONTS, IDEAL_WAVEFRONTS = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
+L1_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
+LOCAL = "smsp__sass_inst_executed_op_local_{}.sum"
+FP64 = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active"
+SLOWDOWN = "device__attribute_single_to_double_precision_perf_ratio"
+DURATION = "gpu__time_duration.sum"
 
-Sick = Callable[[Kernel, float], Kernel]
-"""Of a healthy kernel, one that loses about such a part of its work; 0: as healthy."""
+COUNTED = 1_000_000
+"""Sectors or wavefronts of a kernel."""
+
+LOST = (0.45, 0.8)
+"""Part of its time that the sick kernel loses, at least and at most."""
+
+
+@dataclass(frozen=True)
+class ProfileFault:
+    rule: str
+    metrics: Callable[[float], Mapping[str, Value]]
+    """Of a kernel that loses this part of its time to the fault; 0: of a healthy one."""
+
+
+def strided(part: float) -> Mapping[str, Value]:
+    return {SECTORS: COUNTED, IDEAL_SECTORS: round(COUNTED * (1 - part))}
+
+
+def conflicts(part: float) -> Mapping[str, Value]:
+    return {WAVEFRONTS: COUNTED, IDEAL_WAVEFRONTS: round(COUNTED * (1 - part))}
+
+
+def spills(part: float) -> Mapping[str, Value]:
+    """Each local access of a warp takes 4 sectors."""
+    local = round(part * COUNTED) // 8 * 8
+    return {
+        LOCAL.format("ld"): local // 8,
+        LOCAL.format("st"): local // 8,
+        L1_SECTORS.format("local", "ld"): local // 2,
+        L1_SECTORS.format("local", "st"): local // 2,
+        L1_SECTORS.format("global", "ld"): COUNTED - local,
+        L1_SECTORS.format("global", "st"): 0,
+    }
+
+
+def fp64(part: float) -> Mapping[str, Value]:
+    """FP64 at a 64th of the rate of FP32: all but a 64th of the pipe's time is lost."""
+    return {FP64: 100 * part / (1 - 1 / 64), SLOWDOWN: 64}
+
+
+FAULTS: Mapping[str, ProfileFault] = {
+    "strided": ProfileFault("ncu.coalescing", strided),
+    "conflicts": ProfileFault("ncu.bank_conflicts", conflicts),
+    "spills": ProfileFault("ncu.spills", spills),
+    "fp64": ProfileFault("ncu.fp64", fp64),
+}
 
 
 def exercise(lab: Lab, draw: random.Random) -> Incident:
-    fault = draw.choice(sorted(FAULTS))
-    rule, sick = FAULTS[fault]
-    part = EMPTY if sick is tail_wave else draw.uniform(0.4, 0.8)
-    file = profiles.write(kernels(sick, part, draw), lab.folder / "three.ncu-rep")
-    injected = Figure("injected", part, "share", "synthetic: " + FORMULAS[fault])
-    return Incident(fault, [("report", str(file))], rule, (injected,))
+    name = draw.choice(sorted(FAULTS))
+    part = draw.uniform(*LOST)
+    file = lab.folder / "profile.ncu-rep"
+    file.write_bytes(profile(FAULTS[name], part, draw))
+    lost = Figure("lost", part, "share", "of the time of the one sick kernel, as the profile was made")
+    return Incident(name, [("report", str(file))], FAULTS[name].rule, (lost,))
 
 
-def kernels(sick: Sick, part: float, draw: random.Random) -> list[Kernel]:
-    """In a drawn order, under names that tell nothing."""
-    whole = draw.uniform(0.5e6, 2e6)
-    usual = Kernel("", whole, sm=0.45, memory=0.5, busy=0.5, achieved=0.9, waits=0.25)
-    found = [sick(usual, part), profiles.product("", whole), profiles.reading("", 1, 1 << 24)]
-    draw.shuffle(found)
-    return [replace(each, name=name) for each, name in zip(found, ("first", "second", "third"), strict=True)]
-
-
-def strided(kernel: Kernel, part: float) -> Kernel:
-    return _with(kernel, {SECTORS: round(4 * REQUESTS / (1 - part))})
-
-
-def bank_conflicts(kernel: Kernel, part: float) -> Kernel:
-    return _with(kernel, {WAVEFRONTS: round(REQUESTS / (1 - part))})
-
-
-def spills(kernel: Kernel, part: float) -> Kernel:
-    """Of local memory, each access of a warp takes 4 sectors: half of them are loads."""
-    accesses = round(part * REQUESTS) // 2
-    counted: dict[str, Value] = {L1_SECTORS.format("global", "ld"): 4 * (REQUESTS - 2 * accesses)}
-    for kind in ("ld", "st"):
-        counted[LOCAL.format(kind)] = accesses
-        counted[L1_SECTORS.format("local", kind)] = 4 * accesses
-    return _with(kernel, counted)
-
-
-def fp64(kernel: Kernel, part: float) -> Kernel:
-    """All but a 64th of the time of its pipe would not be needed in FP32."""
-    return _with(kernel, {FP64_PIPE: 100 * part / (1 - 1 / FP64_SLOWDOWN)})
-
-
-def tail_wave(kernel: Kernel, part: float) -> Kernel:
-    """One full wave, and a second one of a few blocks; healthy, it is a whole number of them."""
-    return replace(kernel, blocks=RESIDENT + OVER, achieved=0.6) if part else replace(kernel, blocks=2 * RESIDENT)
-
-
-def _with(kernel: Kernel, counted: Mapping[str, Value]) -> Kernel:
-    return replace(kernel, more=counted)
-
-
-FAULTS: Mapping[str, tuple[str, Sick]] = {
-    "strided": ("ncu.coalescing", strided),
-    "bank_conflicts": ("ncu.bank_conflicts", bank_conflicts),
-    "spills": ("ncu.spills", spills),
-    "fp64": ("ncu.fp64", fp64),
-    "tail_wave": ("ncu.waves", tail_wave),
-}
-
-FORMULAS: Mapping[str, str] = {
-    "strided": "1 - ideal sectors / sectors",
-    "bank_conflicts": "1 - ideal wavefronts / wavefronts",
-    "spills": "local sectors / all sectors",
-    "fp64": "use of the FP64 pipe x (1 - 1/64)",
-    "tail_wave": "places of the two waves that stay empty",
-}
+def profile(fault: ProfileFault, part: float, draw: random.Random) -> bytes:
+    """Four kernels, of which one, drawn, loses this part of its time."""
+    sick = draw.randrange(4)
+    launches = [
+        SyntheticLaunch(
+            f"layer{number}(float const*, float*)",
+            {DURATION: draw.randrange(800_000, 1_600_000), **fault.metrics(part if number == sick else 0.0)},
+            blocks=1024,
+            threads=256,
+        )
+        for number in range(4)
+    ]
+    return ncu_report(launches, made_by="diag learn --exercise 5")

@@ -27,13 +27,13 @@ VARIANT = "given"
 
 
 def exercise(lab: Lab, draw: random.Random) -> Incident:
-    from diag.learn.probing import ceilings_of, probed, written
+    from diag.learn.probing import ceilings_of, probed_alone, written
     from diag.probes.traced import record
 
     fault = draw.choice(sorted(FAULTS))
     run, injected = FAULTS[fault](lab)
     machine, ceilings = ceilings_of(lab)
-    file = written(lab, Benchmark(machine, ceilings, (probed(lab, run),)))
+    file = written(lab, Benchmark(machine, ceilings, (probed_alone(lab, run),)))
     record(run, trace := lab.folder / "steps.pt.trace.json.gz")
     return Incident(fault, [("report", str(file)), ("report", str(trace))], "probe.roof", (injected,))
 

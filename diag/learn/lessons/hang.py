@@ -55,9 +55,9 @@ LESSON = Lesson(
     number=9,
     slug="hang",
     questions=(
-        Question("completed", "all-reduces", close=1.0),
+        Question("completed", "all-reduces", close=1),
         Question("last_error_ns", "s", close=1.2),
-        Question("innocent", "ranks", close=1.0),
+        Question("innocent", "ranks", close=1),
     ),
     measure=measure,
     exercise=exercise,

@@ -1,134 +1,139 @@
-"""Lesson 5: speed of light, sectors, occupancy and stalls of one kernel, and how each misleads alone."""
+"""Lesson 5: what a kernel's own figures tell, and how each of them misleads alone."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
 
 from diag.learn.exercises.one_kernel import exercise
 from diag.learn.lesson import Figure, Lab, Lesson, Measured, Question
-from diag.learn.profiles import Kernel, product, reading, sectors_of, write
-from diag.learn.threads import one_thread
-from diag.model.inspection import InspectedKernel
+from diag.learn.ncu_profile import SyntheticLaunch, ncu_report
 
-if TYPE_CHECKING:
-    from torch import Tensor
+TARGET = "sm_90"
+KERNEL = ("softmax", "online")
 
-    from diag.kernels.operator import DType
+LANES, ELEMENT_BYTES, SECTOR_BYTES = 32, 4, 32
+STRIDE = 8
+"""Elements from one lane to the next: each reads from a sector of its own."""
 
-STRIDE = {"cpu": 16, "cuda": 8}
-"""In numbers of 4 bytes: a cache line of 64 bytes, a sector of 32."""
-FEW_NUMBERS, LEAST_NUMBERS, MOST_NUMBERS = 1 << 18, 1 << 25, 1 << 28
-"""For tests; and between which they are twice what the caches hold."""
-REPEATS = {"tiny": 3, "small": 9, "full": 15}
+EVERY = 16
+"""Numbers of 4 bytes in a cache line of 64."""
 
-OPERATOR, VARIANT, TARGET = "softmax", "online", "sm_90"
-DTYPE: DType = "fp16"
-"""Of the kernel that is compiled."""
-
-PROFILED_STRIDE, PROFILED_NUMBERS = 8, 1 << 26
-"""Of the synthetic profile."""
+ELEMENTS = {"tiny": 1 << 20, "small": 1 << 26, "full": 1 << 27}
+REPEATS = 7
 
 
-@dataclass(frozen=True)
-class Summed:
-    """Times of the sum of all numbers of a tensor, and of every `stride`-th."""
-
-    numbers: int
-    stride: int
-    all_ns: float
-    strided_ns: float
-
-
-def measure(lab: Lab) -> Measured:
-    summed = _summed(lab)
-    lab.progress(f"compiling {OPERATOR} for {TARGET}")
-    kernel = compiled()
-    profile = write(kernels(), lab.folder / "three.ncu-rep")
-    inspect = ("probe", "inspect", OPERATOR, "--variant", VARIANT, "--arch", TARGET, "--dtype", DTYPE)
-    return Measured(figures(summed, kernel), [inspect, ("report", str(profile))])
-
-
-def figures(summed: Summed, kernel: InspectedKernel) -> list[Figure]:
-    occupancy, code = kernel.occupancy, kernel.compiled
-    assert occupancy is not None, "a kernel that runs fits"
-    used = 4 * summed.numbers / summed.stride
-    best = "least of the times"
+def prepare(lab: Lab) -> Sequence[Figure]:
+    """The kernel as it is compiled here, for a GPU that need not be there."""
+    lab.progress(f"compiling {KERNEL[0]} for {TARGET}")
+    compiled = _inspected().compiled
+    registers = f"of the machine code of {KERNEL[0]} {KERNEL[1]} for {TARGET}"
     return [
-        Figure("sectors", sectors_of(16), "sectors", "of 32 bytes that 32 addresses, 64 bytes apart, lie in; counted"),
-        Figure("contiguous_sectors", sectors_of(1), "sectors", "the same for addresses 4 bytes apart"),
-        Figure("all_rate", 4e9 * summed.numbers / summed.all_ns, "bytes/s", f"4 bytes x {summed.numbers:,} / {best}"),
-        Figure("strided_rate", 1e9 * used / summed.strided_ns, "bytes/s", f"bytes that are used / {best}"),
-        Figure("stride_ratio", summed.all_ns / summed.strided_ns, "x", f"all / every {summed.stride}th"),
-        Figure("registers", code.registers_per_thread, "registers", "of a thread, by the compiler"),
-        Figure("occupancy", occupancy.theoretical_pct / 100, "share", f"by {', '.join(occupancy.limiters)}"),
-        Figure("waves", kernel.waves or 0.0, "waves", "blocks / (132 SMs x blocks that fit on one)"),
+        Figure("registers", float(compiled.registers_per_thread), "registers", registers),
+        Figure("threads", float(compiled.threads), "threads", "of a block, as it is launched"),
     ]
 
 
-def _summed(lab: Lab) -> Summed:
-    import torch
-
-    stride, numbers = STRIDE[lab.device], _numbers(lab)
-    lab.progress("summing numbers")
-    with one_thread():
-        x = torch.ones(numbers, device=lab.device)
-        took_ns = _least_ns(lab, {"all": x, "strided": x[::stride]})
-    return Summed(numbers, stride, took_ns["all"], took_ns["strided"])
-
-
-def _numbers(lab: Lab) -> int:
-    from diag.probes.machine import cache_bytes
-
-    if lab.scale == "tiny":
-        return FEW_NUMBERS
-    twice = 2 * cache_bytes(lab.device) // 4
-    return min(max(twice, LEAST_NUMBERS), MOST_NUMBERS) // 32 * 32
-
-
-def _least_ns(lab: Lab, tensors: Mapping[str, Tensor]) -> Mapping[str, float]:
-    """To sum each, in turn: what disturbs comes and goes, and only ever adds."""
-    import torch
-
-    took_ns: dict[str, list[int]] = {name: [] for name in tensors}
-    for _ in range(1 + REPEATS[lab.scale]):
-        for name, tensor in tensors.items():
-            start_ns = time.perf_counter_ns()
-            torch.sum(tensor).item()
-            took_ns[name].append(time.perf_counter_ns() - start_ns)
-    return {name: min(each[1:]) for name, each in took_ns.items()}
+def measure(lab: Lab) -> Measured:
+    occupancy = _inspected().occupancy
+    assert occupancy is not None
+    every_ns, each_ns = _reading(lab)
+    file = lab.folder / "two-copies.ncu-rep"
+    file.write_bytes(ncu_report([_copying("copy_rows", 1), _copying("copy_columns", STRIDE)], made_by="diag learn 5"))
+    fits = f"{occupancy.blocks_per_sm} blocks x {occupancy.warps_per_sm // occupancy.blocks_per_sm} warps / 64 warps"
+    return Measured(
+        [
+            Figure("occupancy", occupancy.theoretical_pct / 100, "share", fits),
+            Figure("sectors", float(sectors(STRIDE)), "sectors", f"{LANES} lanes, each in a sector of its own"),
+            Figure("every_one", each_ns, "ns", f"median of {REPEATS} sums over all numbers"),
+            Figure("every_16th", every_ns, "ns", f"median of {REPEATS} sums over one number of each {EVERY}"),
+            Figure("time_ratio", every_ns / each_ns, "x", f"one of {EVERY} / all of them"),
+        ],
+        [
+            ("probe", "inspect", KERNEL[0], "--variant", KERNEL[1], "--dtype", "fp32", "--arch", TARGET),
+            ("report", str(file)),
+        ],
+    )
 
 
-def compiled() -> InspectedKernel:
-    """Raises ToolMissing without Triton."""
+def sectors(stride: int) -> int:
+    """That one request of a warp touches, whose lanes read 4 bytes each, `stride` elements apart, aligned.
+
+    >>> sectors(1), sectors(2), sectors(8), sectors(100)
+    (4, 8, 32, 32)
+    """
+    return min(LANES, -(-LANES * stride * ELEMENT_BYTES // SECTOR_BYTES))
+
+
+def _inspected() -> Any:
     from diag.kernels.catalogue import operators
-    from diag.kernels.compilation import check_installed
     from diag.probes.static_analysis import inspect
 
-    check_installed()
-    operator = operators()[OPERATOR]
-    variants = [each for each in operator.variants if each.name == VARIANT]
-    (variant,) = inspect(operator, variants, [TARGET], DTYPE).variants
-    (kernel,) = variant.kernels
-    return kernel
+    operator = operators()[KERNEL[0]]
+    variants = [each for each in operator.variants if each.name == KERNEL[1]]
+    (variant,) = inspect(operator, variants, [TARGET], "fp32").variants
+    return variant.kernels[0]
 
 
-def kernels() -> list[Kernel]:
-    """Three that look alike good by one figure each, of which one is not."""
-    strided = reading("first", PROFILED_STRIDE, PROFILED_NUMBERS // PROFILED_STRIDE)
-    return [strided, reading("second", 1, PROFILED_NUMBERS), product("third", strided.took_ns)]
+def _reading(lab: Lab) -> tuple[float, float]:
+    """Times in ns to sum one of each 16 numbers, and all of them, by one thread of a CPU or by a GPU."""
+    import torch
+
+    from diag.learn.threads import one_thread
+
+    lab.progress("reading memory")
+    with one_thread():
+        numbers = torch.ones(ELEMENTS[lab.scale], device=lab.device)
+        return _took_ns(numbers[::EVERY].sum), _took_ns(numbers.sum)
+
+
+def _took_ns(read: Callable[[], Any]) -> float:
+    """Median, after one run that is not counted; `item` waits until the result is there."""
+    read().item()
+    took = []
+    for _ in range(REPEATS):
+        began = perf_counter_ns()
+        read().item()
+        took.append(perf_counter_ns() - began)
+    return float(median(took))
+
+
+COPIED = 1 << 24
+"""Elements that each of the two made-up kernels reads."""
+DRAM_BYTES_PER_S = 1.4e12
+
+
+def _copying(name: str, stride: int) -> SyntheticLaunch:
+    """It waits for memory alone: its time is that of the sectors that its requests touch."""
+    requests = COPIED // LANES
+    touched, least = requests * sectors(stride), requests * sectors(1)
+    return SyntheticLaunch(
+        f"{name}(float const*, float*)",
+        {
+            "gpu__time_duration.sum": round(1e9 * touched * SECTOR_BYTES / DRAM_BYTES_PER_S),
+            "memory_l2_theoretical_sectors_global": touched,
+            "memory_l2_theoretical_sectors_global_ideal": least,
+            "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": requests,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": touched,
+            "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
+            "sm__throughput.avg.pct_of_peak_sustained_elapsed": 8.0,
+        },
+        blocks=COPIED // 256,
+        threads=256,
+    )
 
 
 LESSON = Lesson(
     number=5,
     slug="one_kernel",
     questions=(
-        Question("sectors", "sectors", close=1.0),
-        Question("stride_ratio", "x", close=1.5),
-        Question("occupancy", "%", close=1.1),
+        Question("occupancy", "%", close=1.05),
+        Question("sectors", "sectors", close=1.05),
+        Question("time_ratio", "x", close=1.5),
     ),
     measure=measure,
     exercise=exercise,
+    prepare=prepare,
 )

@@ -9,8 +9,11 @@ from diag.model.ceilings import Ceiling
 from diag.model.inspection import CompiledKernel, Excess, InspectedKernel, Inspection, VariantInspection
 from diag.model.plan import Answer
 from diag.render.contract.record import fields_of, many, record
+from diag.render.contract.report_document import EXPERIMENT
 
 DOCTOR = record("Doctor", schema=Literal["diag.doctor/1"], diag_version=str, checks=many(Check))
+
+LOG = record("Log", schema=Literal["diag.log/1"], diag_version=str, experiments=many(EXPERIMENT))
 
 PLAN = record("Plan", schema=Literal["diag.plan/1"], answers=many(Answer))
 

@@ -19,6 +19,7 @@ from diag.rules.report import ChangedThreshold, Part, Verdict
 from diag.rules.serving_rows import ServingRunRow
 from diag.rules.timeline_report import DeviceRow, HardwareRow, KernelRow, OperatorRow, RangeRow
 from diag.store.case import Source
+from diag.store.experiments import Experiment
 
 SOURCE = record(
     "Source",
@@ -72,6 +73,8 @@ BASELINE = record("Baseline", path=str, margin=float, gone=many(Gone), windows=m
 LAUNCH = record("Launch", fields_of(LaunchRow), sol=SPEED_OF_LIGHT, stalls=many(STALL))
 OPERATOR = record("Operator", fields_of(OperatorRow), is_modelled=Literal[True])
 
+EXPERIMENT = record("Experiment", fields_of(Experiment), number=int, miss=float | None)
+
 RANKS = (record("RankOfTraces", fields_of(RankRow)), record("RankOfRecorders", fields_of(RankOfJobRow)))
 
 REPORT = record(
@@ -103,6 +106,7 @@ REPORT = record(
         "clear": many(CLEAR),
         "cannot_tell": many(CANNOT_TELL),
         "hang": maybe_there(HANG),
+        "experiments": maybe_there(many(EXPERIMENT)),
     },
 )
 

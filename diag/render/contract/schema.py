@@ -27,7 +27,7 @@ from diag.model.stack_file import StackFile
 from diag.render.contract.compare_document import COMPARE
 from diag.render.contract.enumerations import ENUMERATIONS, USUAL
 from diag.render.contract.live_document import LIVE
-from diag.render.contract.other_documents import DOCTOR, INSPECTION, PLAN
+from diag.render.contract.other_documents import DOCTOR, INSPECTION, LOG, PLAN
 from diag.render.contract.record import Type, refer
 from diag.render.contract.report_document import PROBE_REPORT, RANKS, REPORT
 
@@ -72,6 +72,7 @@ DOCUMENTS = (
     Document("compare", "What diag compare writes", COMPARE),
     Document("live", "What diag watch writes, one a reading", LIVE),
     Document("plan", "What diag plan writes", PLAN),
+    Document("log", "What diag log writes", LOG),
     Document("doctor", "What diag doctor writes", DOCTOR),
     Document("inspection", "What diag probe inspect writes", INSPECTION),
     Document("probe", "What diag probe run --report writes", PROBE_REPORT, RANKS),

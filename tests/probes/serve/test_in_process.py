@@ -16,10 +16,11 @@ from diag.model.token_lengths import Constant, Uniform
 from diag.probes.engine.answers import VOCABULARY, AnswerRunner
 from diag.probes.engine.config import EngineConfig
 from diag.probes.engine.engine import Engine
+from diag.probes.engine.journal import Sink
 from diag.probes.engine.plan import Runner, StepOutput, StepPlan
 from diag.probes.serve import engine_settings
 from diag.probes.serve.arrivals import ClosedLoop, OpenLoop
-from diag.probes.serve.in_process import MOST_ERRORS, InProcessClient, Sink
+from diag.probes.serve.in_process import MOST_ERRORS, InProcessClient
 from diag.probes.serve.load import Limits, Load
 from diag.probes.serve.running import in_order, in_thread, new_clock
 from diag.probes.serve.workload import Workload
