@@ -38,7 +38,10 @@ def hang(names: Sequence[str], folder: Path, *, is_sick: bool = True, timeouts: 
     cases = [NAMES.index(name) for name in names]
     command = [sys.executable, "-m", "diag.learn.stuck", str(folder), *map(str, cases)]
     options = [*([] if is_sick else ["--healthy"]), *(["--timeouts"] if timeouts else [])]
-    ran = subprocess.run([*command, *options], capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    try:
+        ran = subprocess.run([*command, *options], capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise DiagError(f"The job neither hung nor ended within {LONGEST_S} s. Try it where less else runs.") from error
     if ran.returncode:
         raise DiagError(f"The job did not come to hang. {ran.stderr.strip()[-2000:]}")
     return {name: folder / f"job-{case}" for name, case in zip(names, cases, strict=True)}
@@ -68,8 +71,9 @@ def _run(name: str, into: Path, *, is_sick: bool) -> None:
     import torch._inductor  # noqa: F401  # once, before ranks are forked: a dump with frames takes 1 s to import it
 
     from diag.learn.disguise import disguised
-    from diag.probes.faults.hang import experiment, table
+    from diag.probes.faults.hang import experiment, recorder, table
 
+    recorder.dump_function()  # raises ToolMissing here, not in the logs of ranks
     fault = table.find(name)
     with disguised(sys.modules[fault.program.__module__]):
         experiment.run(fault, into, is_sick=is_sick, stacks="faulthandler")
