@@ -14,7 +14,10 @@ from diag.model.ceilings import Arithmetic, Level
 
 Device = Literal["cpu", "cuda"]
 Scale = Literal["tiny", "small", "full"]
-"""Tiny for tests, small for a first look within seconds, full for figures that are worth keeping."""
+"""Tiny for tests, small for a first look within seconds, full for figures that are worth keeping.
+
+What is tiny may be read from caches: past those of a large host, each variant would take gigabytes.
+"""
 
 Shape = Mapping[str, int]
 Step = Callable[[], object]

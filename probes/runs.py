@@ -63,7 +63,7 @@ def _of(probe: Probe, wish: Wish, cache_bytes: int) -> Sequence[Run]:
     dtype = wish.dtype or known[0]
     if dtype not in known:
         raise UsageError(f"{probe.name} has no {dtype} on this device. Choose --dtype from: {', '.join(known)}.")
-    setup = Setup(wish.device, dtype, _shape(probe, wish), cache_bytes)
+    setup = Setup(wish.device, dtype, _shape(probe, wish), 0 if wish.scale == "tiny" else cache_bytes)
     every = probe.variants(wish.device)
     if wish.variant is not None and wish.variant not in [each.name for each in every]:
         hint = did_you_mean(near(wish.variant, (each.name for each in every)))
