@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -39,13 +40,21 @@ def _server() -> ForkServerContext:
 def run(words: Sequence[str | bytes], env: Mapping[str, str], cwd: str, out: Path, err: Path, timeout_s: float) -> int:
     """Exit status, or the negative number of the signal that ended it. Raises TimeoutError."""
     process = _server().Process(target=_diag, args=(tuple(words), dict(env), cwd, out, err))
-    process.start()
-    process.join(timeout_s)
-    if process.exitcode is None:
-        process.kill()
+    with _ALONE:
+        process.start()
+    has_ended = wait([process.sentinel], timeout_s)
+    with _ALONE:
+        if not has_ended:
+            process.kill()
         process.join()
-        raise TimeoutError(f"{words} did not end within {timeout_s} s")
-    return process.exitcode
+        if not has_ended:
+            raise TimeoutError(f"{words} did not end within {timeout_s} s")
+        assert process.exitcode is not None
+        return process.exitcode
+
+
+_ALONE = threading.Lock()
+"""A process that starts asks all others for their exit status, which can be read but once: threads take turns."""
 
 
 def _diag(words: Sequence[str | bytes], env: Mapping[str, str], cwd: str, out: Path, err: Path) -> None:

@@ -52,16 +52,17 @@ def copy_whole(source: Path, target: Path, finish: Callable[[Path], None] = lamb
     processes left beside it is removed on the way. Raises StorageError, and InputError for a log that cannot be read.
     """
     with ExitStack() as stack:
-        stack.enter_context(written_alone(target))
         try:
             with _new_part(target.parent, stack) as copy, source.open("rb") as original:
                 shutil.copyfileobj(original, copy, 1 << 20)
             part = Path(copy.name)
             finish(part)
-            if log := log_in(target):
-                with Case.open(part, "rw") as case:
-                    carry_over(log, case)
-            os.replace(part, target)
+            # One after the other: each takes over the log of the one before.
+            with held(target.parent, exclusive=True), written_alone(target):
+                if log := log_in(target):
+                    with Case.open(part, "rw") as case:
+                        carry_over(log, case)
+                os.replace(part, target)
         except OSError as error:
             raise StorageError(
                 f"Cannot write {target}: {error.strerror}. Choose another place or free some space."
