@@ -142,5 +142,5 @@ def test_evidence_of_a_process_is_kept_where_the_user_wants_it(diag: Command, tm
 def test_in_a_terminal_of_80_columns(stacks: Path, tmp_path: Path) -> None:
     with Terminal.opened(tmp_path, size=(80, 50)) as terminal:
         terminal.run(DIAG, "hang", str(stacks), "|", "head", "-20", ";", DIAG, "hang", "-h", "|", "tail", "-3")
-        terminal.wait_for("Show this message and exit.")
+        terminal.wait_for("See also:")
         assert HEADLINE in terminal.screen
