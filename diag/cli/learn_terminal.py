@@ -6,8 +6,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from diag.cli.terminal import color, note, width, write
-from diag.errors import DiagError, UsageError
+from diag.cli.terminal import color, width, write
+from diag.errors import UsageError
 
 if TYPE_CHECKING:
     from diag.learn.lesson import Command
@@ -35,17 +35,12 @@ class Terminal:
         return line.rstrip("\n")
 
     def run(self, command: Command) -> None:
+        from diag.cli.outcome import told
         from diag.cli.verbs import app
 
         write(f"$ diag {shlex.join(command)}\n\n")
         try:
             app(list(command), standalone_mode=False)
-        except DiagError as error:
-            note(str(error))
-        except Exception as error:
-            from diag.cli.verb import wrong_usage
-
-            if (said := wrong_usage(error)) is None:
-                raise
-            note(said)
+        except Exception as error:  # noqa: BLE001 - raised again unless it is expected
+            told(error)
         write("\n")

@@ -26,10 +26,15 @@ def run() -> int:
             raise
         if short := as_out_of_memory(error):
             _end_now(short)
-        if isinstance(error, DiagError):
-            _say(str(error))
-            return error.exit_status
-        return _wrong_usage(error)
+        return told(error)
+
+
+def told(error: BaseException) -> int:
+    """Says an expected error in a sentence and returns its exit status. Raises any other again."""
+    if isinstance(error, DiagError):
+        _say(str(error))
+        return error.exit_status
+    return _wrong_usage(error)
 
 
 def _wrong_usage(error: BaseException) -> int:
