@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
-from diag.learn import simulated
 from diag.learn.course import lesson
 from diag.learn.exercises import decode as sick
 from diag.learn.lesson import Lab
 from diag.learn.page import page
+from tests.learn.engine_faults import found
 from tests.learn.fired import fired
 
 pytest.importorskip("torch")
@@ -38,11 +37,4 @@ def test_figures_follow_from_the_shape_and_from_the_lengths(lab: Lab) -> None:
 def test_each_fault_is_found_by_its_rule_and_its_twin_is_healthy(
     lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    chosen = sick.FAULTS[fault]
-    monkeypatch.setattr(sick, "FAULTS", {fault: chosen})
-    incident = sick.exercise(lab, random.Random(0))
-    assert incident.fault == fault
-    assert fault in page(7, "en").faults
-    assert incident.rule in fired(incident.commands)
-    twin = simulated.logged(tmp_path, chosen.runs(0, is_sick=False))
-    assert incident.rule not in fired([("report", str(twin))])
+    found(7, sick, fault, lab, tmp_path, monkeypatch)
