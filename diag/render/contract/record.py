@@ -53,7 +53,7 @@ def either(*of: Type) -> Type:
 
 
 def refer(kind: type) -> dict[str, Any]:
-    """The schema of an `Either`, for msgspec. Raises NotImplementedError, as it wants it, for any other type."""
+    """The schema of an `Either`, for msgspec. Raises TypeError for any other type that msgspec does not know."""
     if not issubclass(kind, Either):
-        raise NotImplementedError
+        raise TypeError(f"{kind} has no schema: declare the field that has it as a type of JSON")
     return {"anyOf": [{"$ref": f"#/$defs/{each.__name__}"} for each in kind.of]}
